@@ -1,0 +1,32 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Lower whole models to Arm's VGF and Ethos-U backends.
+
+``import arm_ext`` patches the installed executorch; ``arm_ext.status()`` says
+what was changed and why, ``arm_ext.revert()`` takes all of it back.
+
+Environment variables, read once at import:
+    ARM_EXT: ``0`` leaves executorch alone.
+    ARM_EXT_DISABLE: Comma-separated names of fixes to leave out.
+
+"""
+
+import os
+
+from arm_ext._engine import apply, check_names, patched, revert, Row, Status, status
+from arm_ext.fix import State
+
+__all__ = ["apply", "patched", "revert", "Row", "State", "Status", "status"]
+
+
+def _apply_on_import() -> None:
+    if os.environ.get("ARM_EXT") == "0":
+        return
+    names = os.environ.get("ARM_EXT_DISABLE", "").split(",")
+    disable = [name.strip() for name in names if name.strip()]
+    apply(disable=check_names(disable, "ARM_EXT_DISABLE"))
+
+
+_apply_on_import()

@@ -1,0 +1,25 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Plain-text tables, so that whatever prints one prints it alike."""
+
+import io
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+
+def render(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as text, wrapped to the width of the terminal."""
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    for title in header:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    text = io.StringIO()
+    console = Console(file=text, width=max(Console().width, 100), markup=False)
+    console.print(table)
+    return text.getvalue().rstrip()

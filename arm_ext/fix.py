@@ -1,0 +1,97 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""What a fix is, and the ordered table of them.
+
+A fix is one module in ``arm_ext/fixes`` with two functions:
+
+``needs(installed) -> Need``
+    Probes the behaviour or the shape of what it is about to touch and returns
+    :func:`apply`, :func:`already_fixed` or :func:`cannot`.
+``install(patcher) -> None``
+    Only calls ``patcher.set``, ``wrap``, ``extend`` and ``register``.
+
+Fix modules import executorch at their top, so they are imported only when a
+fix is about to be applied; a symbol that moved then shows as the reason of a
+skipped fix.
+
+"""
+
+import importlib
+from dataclasses import dataclass
+from enum import Enum
+from types import ModuleType
+
+from packaging.version import Version
+
+
+class State(str, Enum):
+    """What became of a fix."""
+
+    APPLIED = "applied"
+    UPSTREAM = "already fixed upstream"
+    SKIPPED = "skipped"
+    DISABLED = "disabled"
+    OFF = "off"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Need:
+    """Whether the installed executorch needs a fix, and why not if it does not."""
+
+    state: State
+    reason: str = ""
+
+
+def apply() -> Need:
+    """The gap is there and the fix fits."""
+    return Need(State.APPLIED)
+
+
+def already_fixed(reason: str) -> Need:
+    """The installed executorch closes the gap itself."""
+    return Need(State.UPSTREAM, reason)
+
+
+def cannot(reason: str) -> Need:
+    """The fix does not fit the installed executorch; ``reason`` names the symbol."""
+    return Need(State.SKIPPED, reason)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Versions of the packages that fixes touch, read from their metadata."""
+
+    executorch: Version
+    torch: Version
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One row of the table.
+
+    Attributes:
+        name (str): Stable kebab-case name; users switch a fix off by it.
+        gap (str): What fails without the fix, in a few words.
+
+    """
+
+    name: str
+    gap: str
+
+    def load(self) -> ModuleType:
+        """Import and return the module that implements the fix."""
+        return importlib.import_module(f"arm_ext.fixes.{self.name.replace('-', '_')}")
+
+
+# Applied in this order and undone in the reverse one.
+TABLE = (
+    Fix("guards-module", "prepare_pt2e fails on a module with guards"),
+    Fix("preserved-op-consistency", "an op kept whole and then left on the CPU"),
+    Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
+    Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
+)
