@@ -13,7 +13,7 @@ with eager PyTorch on any machine.
 
 import copy
 import threading
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,26 +23,57 @@ from executorch.backends.arm.test.runner_utils import run_tosa_graph
 from executorch.backends.arm.tosa.backend import TOSABackend
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.vgf import VgfBackend, VgfCompileSpec
-from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export import ExportedProgram
-from torch.overrides import TorchFunctionMode
+from torch.fx import GraphModule, Node
+
+
+@dataclass(frozen=True)
+class _Backend:
+    """A backend that goes through TOSA, and the call that compiles its TOSA."""
+
+    details: Any
+    compile_spec: Any
+    compiler: str = ""
+    parameters: tuple[str, ...] = ()
+
 
 _BACKENDS = {
-    "TOSABackend": (TOSABackend, TosaCompileSpec, None),
-    "VgfBackend": (
+    "TOSABackend": _Backend(TOSABackend, TosaCompileSpec),
+    "VgfBackend": _Backend(
         VgfBackend,
         VgfCompileSpec,
         "executorch.backends.arm.vgf.backend:VgfBackend._compile_tosa_flatbuffer",
+        ("tosa_flatbuffer", "compile_spec", "tag_name"),
     ),
-    "EthosUBackend": (
+    "EthosUBackend": _Backend(
         EthosUBackend,
         EthosUCompileSpec,
         "executorch.backends.arm.ethosu.backend:"
         "EthosUBackend._compile_tosa_flatbuffer",
+        ("tosa_flatbuffer", "compile_spec"),
     ),
 }
 _rebuilding = threading.Lock()
+
+
+def _backend_of(delegate: LoweredBackendModule) -> _Backend:
+    try:
+        return _BACKENDS[delegate.backend_id]
+    except KeyError:
+        raise ValueError(
+            f"cannot run a delegate of {delegate.backend_id!r}; "
+            f"only {', '.join(_BACKENDS)} produce TOSA"
+        ) from None
+
+
+class _Flatbuffer(Exception):
+    """Carries the flatbuffer out of a backend's ``preprocess``."""
+
+    def __init__(self, tosa: bytes) -> None:
+        super().__init__("stopped before the backend's compiler")
+        self.tosa = tosa
 
 
 def tosa_of(delegate: LoweredBackendModule) -> bytes:
@@ -56,15 +87,22 @@ def tosa_of(delegate: LoweredBackendModule) -> bytes:
         ValueError: The delegate belongs to another backend.
 
     """
-    backend, _, compiler = _backend_of(delegate)
-    if compiler is None:
+    backend = _backend_of(delegate)
+    if not backend.compiler:
         return delegate.processed_bytes
+    this_thread = threading.get_ident()
+
+    def stop(compiler: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+        if threading.get_ident() == this_thread:
+            raise _Flatbuffer(args[0])
+        return compiler(*args, **kwargs)  # another thread lowers meanwhile
+
     program = copy.deepcopy(delegate.original_module)
+    patcher = Patcher()
     with _rebuilding:
-        patcher = Patcher()
-        patcher.set(compiler, staticmethod(_stop_before_compiling))
+        patcher.wrap(backend.compiler, stop, parameters=backend.parameters)
         try:
-            backend.preprocess(program, delegate.compile_specs)
+            backend.details.preprocess(program, delegate.compile_specs)
         except _Flatbuffer as caught:
             return caught.tosa
         finally:
@@ -72,59 +110,73 @@ def tosa_of(delegate: LoweredBackendModule) -> bytes:
     raise RuntimeError(f"{delegate.backend_id} did not produce a TOSA flatbuffer")
 
 
-class _Flatbuffer(Exception):
-    """Carries the flatbuffer out of a backend's ``preprocess``."""
+class ReferenceDelegate(torch.nn.Module):
+    """Stands for a delegate; runs its TOSA graph on the reference model."""
 
-    def __init__(self, tosa: bytes) -> None:
-        super().__init__("stopped before the backend's compiler")
-        self.tosa = tosa
-
-
-def _stop_before_compiling(tosa: bytes, *args: Any, **kwargs: Any) -> None:
-    raise _Flatbuffer(tosa)
-
-
-def _backend_of(delegate: LoweredBackendModule) -> tuple[Any, Any, str | None]:
-    try:
-        return _BACKENDS[delegate.backend_id]
-    except KeyError:
-        raise ValueError(
-            f"cannot run a delegate of {delegate.backend_id!r}; "
-            f"only {', '.join(_BACKENDS)} produce TOSA"
-        ) from None
-
-
-class _ReferenceModel(TorchFunctionMode):
-    """Runs ``executorch_call_delegate`` on the TOSA reference model."""
-
-    def __init__(self) -> None:
+    def __init__(self, delegate: LoweredBackendModule) -> None:
         super().__init__()
-        self._graphs: dict[int, bytes] = {}
+        backend = _backend_of(delegate)
+        self.tosa = tosa_of(delegate)
+        self.tosa_spec = backend.compile_spec._from_list(
+            delegate.compile_specs
+        ).tosa_spec
+        self.output_node = delegate.original_module.graph.output_node()
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):  # noqa: ANN001
-        if func is not torch._higher_order_ops.executorch_call_delegate:
-            return func(*args, **(kwargs or {}))
-        delegate, *inputs = args
-        return self._run(delegate, inputs)
-
-    def _run(
-        self, delegate: LoweredBackendModule, inputs: Sequence[torch.Tensor]
-    ) -> list[torch.Tensor]:
-        if id(delegate) not in self._graphs:
-            self._graphs[id(delegate)] = tosa_of(delegate)
-        _, spec_class, _ = _backend_of(delegate)
-        spec = spec_class._from_list(delegate.compile_specs)
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         return run_tosa_graph(
-            self._graphs[id(delegate)],
-            spec.tosa_spec,
-            list(inputs),
-            delegate.original_module.graph.output_node(),
+            self.tosa, self.tosa_spec, list(inputs), self.output_node
         )
 
 
+def executable(
+    program: EdgeProgramManager | ExportedProgram, method: str = "forward"
+) -> GraphModule:
+    """Return the lowered program as a module that can run on this machine.
+
+    Each call of a delegate, in branches and loop bodies too, becomes a call of
+    a :class:`ReferenceDelegate`. Mutable buffers keep their state between calls
+    of the module, as in a loaded program.
+
+    Args:
+        program: What ``to_edge_transform_and_lower`` or ``to_backend`` returned,
+            lowered for any Arm backend.
+        method (str): The method to run.
+
+    Raises:
+        ValueError: A delegate belongs to a backend that is not Arm's.
+
+    """
+    return _replace_delegates(exported_program_of(program, method).module())
+
+
+def _replace_delegates(module: GraphModule) -> GraphModule:
+    """Return a shallow copy of ``module`` with runnable delegates, recursively."""
+    copied = GraphModule(module, copy.deepcopy(module.graph))
+    for node in list(copied.graph.nodes):
+        if node.op == "get_attr":
+            branch = getattr(module, node.target, None)
+            if isinstance(branch, GraphModule):
+                copied.add_submodule(node.target, _replace_delegates(branch))
+        elif node.target is torch.ops.higher_order.executorch_call_delegate:
+            _replace_call(copied, node)
+    copied.recompile()
+    return copied
+
+
+def _replace_call(module: GraphModule, call: Node) -> None:
+    attribute, *inputs = call.args
+    stand_in = f"{attribute.target}_reference"
+    if not hasattr(module, stand_in):
+        delegate = getattr(module, attribute.target)
+        module.add_submodule(stand_in, ReferenceDelegate(delegate))
+    with module.graph.inserting_before(call):
+        replacement = module.graph.call_module(stand_in, tuple(inputs))
+    call.replace_all_uses_with(replacement)
+    module.graph.erase_node(call)
+
+
 def exported_program_of(
-    program: EdgeProgramManager | ExecutorchProgramManager | ExportedProgram,
-    method: str = "forward",
+    program: EdgeProgramManager | ExportedProgram, method: str = "forward"
 ) -> ExportedProgram:
     """Return the lowered ``ExportedProgram`` of one method."""
     if isinstance(program, ExportedProgram):
@@ -133,7 +185,7 @@ def exported_program_of(
 
 
 def run(
-    program: EdgeProgramManager | ExecutorchProgramManager | ExportedProgram,
+    program: EdgeProgramManager | ExportedProgram,
     *inputs: Any,
     method: str = "forward",
 ) -> Any:
@@ -153,6 +205,5 @@ def run(
         ValueError: A delegate belongs to a backend that is not Arm's.
 
     """
-    module = exported_program_of(program, method).module()
-    with torch.no_grad(), _ReferenceModel():
-        return module(*inputs)
+    with torch.no_grad():
+        return executable(program, method)(*inputs)
