@@ -90,6 +90,7 @@ class Fix:
 
 # Applied in this order and undone in the reverse one.
 TABLE = (
+    Fix("model-converter", "the model converter does not start on an older glibc"),
     Fix("guards-module", "prepare_pt2e fails on a module with guards"),
     Fix("preserved-op-consistency", "an op kept whole and then left on the CPU"),
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
