@@ -273,8 +273,8 @@ def _download(release: _Distribution, codename: str, folder: Path) -> list[Path]
         f'Dir::State::lists "{folder}/lists";\n'
         f'Dir::State::status "{folder}/status";\n'
         f'Dir::Cache "{folder}/cache";\n'
-        'Dir::Etc::preferences "-";\n'
-        'Dir::Etc::preferencesparts "-";\n'
+        'Dir::Etc::preferences "/dev/null";\n'
+        'Dir::Etc::preferencesparts "/dev/null";\n'
         # _apt may not enter a folder that root made for itself.
         + ('APT::Sandbox::User "root";\n' if os.geteuid() == 0 else "")
     )
@@ -283,7 +283,8 @@ def _download(release: _Distribution, codename: str, folder: Path) -> list[Path]
     sources.write_text(
         f"deb [signed-by={release.keyring}] {mirror} {release.next_release} main\n"
     )
-    apt += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"]
+    apt += ["-o", f"Dir::Etc::sourcelist={sources}"]
+    apt += ["-o", "Dir::Etc::sourceparts=/dev/null"]
     _run([*apt, "update"])
     _run([*apt, "download", *_PACKAGES], cwd=folder)
     return sorted(folder.glob("*.deb"))
@@ -314,7 +315,7 @@ def _run(command: list[str], cwd: Path | None = None) -> str:
             f"Setting up a private glibc needs {command[0]}, which is not installed."
         ) from None
     # apt reports a mirror that it cannot reach as a warning and exits with 0.
-    failed = re.search(r"^[EW]: .*(Failed|Unable|NO_PUBKEY).*", result.stderr, re.M)
+    failed = re.search(r"^(E:|W: (Failed|GPG)).*", result.stderr, re.MULTILINE)
     if result.returncode != 0 or failed:
         reason = failed[0] if failed else result.stderr.strip().rpartition("\n")[2]
         raise ToolUnavailable(f"{' '.join(command[:1])} failed: {reason}")
