@@ -102,8 +102,14 @@ class Patcher:
         """The symbols changed so far, in order."""
         return tuple(change.symbol for change in self._changes)
 
-    def set(self, symbol: str, value: Any) -> None:
+    def set(self, symbol: str, value: Any, *, everywhere: bool = True) -> None:
         """Replace an existing attribute of a module or class by ``value``.
+
+        Args:
+            symbol (str): The attribute to replace.
+            value (Any): What to put there.
+            everywhere (bool): For a module-level name: also replace it in the
+                modules that imported it. False changes the one module only.
 
         Raises:
             SymbolMismatch: The symbol does not exist.
@@ -113,7 +119,7 @@ class Patcher:
         inherited = name not in vars(owner)
 
         def put(new: Any, old: Any) -> None:
-            if isinstance(owner, ModuleType):
+            if everywhere and isinstance(owner, ModuleType):
                 _rebind(old, new)
             if new is original and inherited:
                 delattr(owner, name)

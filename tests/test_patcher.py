@@ -192,3 +192,13 @@ def test_undo_says_when_somebody_patched_over_it(library):
     with pytest.warns(UserWarning, match="patchee:double was changed again"):
         patcher.undo()
     assert_identical(library, before)
+
+
+def test_set_in_one_module_only(library):
+    stock = library.double
+    user = sys.modules["patchee_user"]
+    patcher = Patcher()
+    patcher.set("patchee_user:double", "ours", everywhere=False)
+    assert user.double == "ours" and library.double is stock
+    patcher.undo()
+    assert user.double is stock
