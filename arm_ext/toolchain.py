@@ -102,6 +102,12 @@ def why_not(executable: Path) -> str | None:
     return output.partition("\n")[0] or f"it exits with {result.returncode}"
 
 
+def needs_private_glibc() -> bool:
+    """Whether the wheels' tools are built for a newer glibc than the machine's."""
+    converter = wheel_binary("model_converter", "model-converter")
+    return converter is not None and why_not(converter) is not None
+
+
 def _environment() -> dict[str, str]:
     """Return the environment that executorch starts the converter in."""
     env = dict(os.environ)
@@ -202,30 +208,35 @@ def _is_for(wrapper: Path, converter: Path) -> bool:
 def set_up_converter() -> Path:
     """Make the model converter start and return what to start.
 
-    Where it starts as it is, nothing is done. Needs the distribution's package
-    mirror once, and ``apt-get`` and ``dpkg-deb``, which Debian and Ubuntu have.
+    Where it and the wheel's one start as they are, nothing is done. Needs the
+    distribution's package mirror once, and ``apt-get`` and ``dpkg-deb``, which
+    Debian and Ubuntu have.
 
     Raises:
         ToolUnavailable: The converter cannot be made to start here.
 
     """
     found = _found_converter()
-    reason = why_not(found)
-    if reason is None:
-        return found
-    if not _way_out(found):
+    if (reason := why_not(found)) and not _way_out(found):
         raise ToolUnavailable(f"The model converter {found} does not start: {reason}.")
+    if reason is None and not needs_private_glibc():
+        return found
     if not through_loader():
         _unpack_glibc(_glibc_folder())
+    if reason:
+        _write_wrapper(found)
+    return usable_converter()
+
+
+def _write_wrapper(converter: Path) -> None:
     wrapper = _wrapper()
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    wrapper.write_text(_wrapper_text(found))
+    wrapper.write_text(_wrapper_text(converter))
     wrapper.chmod(0o755)
     if reason := why_not(wrapper):
         raise ToolUnavailable(
             f"The model converter does not start on the private glibc either: {reason}."
         )
-    return wrapper
 
 
 def _unpack_glibc(target: Path) -> None:

@@ -7,19 +7,26 @@
 The TOSA graph of a delegate is built again from the delegate's own edge
 program and compile specs, exactly as its backend builds it; the nodes left on
 the CPU run eagerly. So the numbers of a VGF or Ethos-U program can be compared
-with eager PyTorch on any machine.
+with eager PyTorch on any machine. Compiled VGFs can also be executed on a
+Vulkan driver (:mod:`arm_ext.vulkan`).
 
 """
 
 import copy
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from arm_ext import vulkan
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.ethosu import EthosUBackend, EthosUCompileSpec
-from executorch.backends.arm.test.runner_utils import run_tosa_graph
+from executorch.backends.arm.test.runner_utils import (
+    numpy_to_torch_tensor,
+    run_tosa_graph,
+    torch_tensor_to_numpy,
+)
 from executorch.backends.arm.tosa.backend import TOSABackend
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.vgf import VgfBackend, VgfCompileSpec
@@ -110,6 +117,22 @@ def tosa_of(delegate: LoweredBackendModule) -> bytes:
     raise RuntimeError(f"{delegate.backend_id} did not produce a TOSA flatbuffer")
 
 
+class CompiledDelegate(torch.nn.Module):
+    """Stands for a VGF delegate; executes its compiled VGF on a Vulkan driver."""
+
+    def __init__(self, delegate: LoweredBackendModule) -> None:
+        super().__init__()
+        self.vgf = delegate.processed_bytes
+        self.outputs = delegate.original_module.graph.output_node().args[0]
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        arrays = vulkan.run(self.vgf, [torch_tensor_to_numpy(x) for x in inputs])
+        return [
+            numpy_to_torch_tensor(array, node)
+            for array, node in zip(arrays, self.outputs)
+        ]
+
+
 class ReferenceDelegate(torch.nn.Module):
     """Stands for a delegate; runs its TOSA graph on the reference model."""
 
@@ -123,54 +146,69 @@ class ReferenceDelegate(torch.nn.Module):
         self.output_node = delegate.original_module.graph.output_node()
 
     def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        return run_tosa_graph(
-            self.tosa, self.tosa_spec, list(inputs), self.output_node
-        )
+        return run_tosa_graph(self.tosa, self.tosa_spec, list(inputs), self.output_node)
 
 
 def executable(
-    program: EdgeProgramManager | ExportedProgram, method: str = "forward"
+    program: EdgeProgramManager | ExportedProgram,
+    method: str = "forward",
+    vgf: str = "reference",
 ) -> GraphModule:
     """Return the lowered program as a module that can run on this machine.
 
     Each call of a delegate, in branches and loop bodies too, becomes a call of
-    a :class:`ReferenceDelegate`. Mutable buffers keep their state between calls
-    of the module, as in a loaded program.
+    a :class:`ReferenceDelegate` or a :class:`CompiledDelegate`. Mutable buffers
+    keep their state between calls of the module, as in a loaded program.
 
     Args:
         program: What ``to_edge_transform_and_lower`` or ``to_backend`` returned,
             lowered for any Arm backend.
         method (str): The method to run.
+        vgf (str): How VGF delegates run, see :func:`run`.
 
     Raises:
-        ValueError: A delegate belongs to a backend that is not Arm's.
+        ValueError: A delegate belongs to a backend that is not Arm's, or ``vgf``
+            is unknown.
 
     """
-    return _replace_delegates(exported_program_of(program, method).module())
+    if vgf not in ("reference", "run"):
+        raise ValueError(f'vgf must be "reference" or "run", not {vgf!r}')
+
+    def stand_in(delegate: LoweredBackendModule) -> torch.nn.Module:
+        if vgf == "run" and delegate.backend_id == VgfBackend.__name__:
+            return CompiledDelegate(delegate)
+        return ReferenceDelegate(delegate)
+
+    return _replace_delegates(exported_program_of(program, method).module(), stand_in)
 
 
-def _replace_delegates(module: GraphModule) -> GraphModule:
+def _replace_delegates(
+    module: GraphModule, stand_in: Callable[[LoweredBackendModule], torch.nn.Module]
+) -> GraphModule:
     """Return a shallow copy of ``module`` with runnable delegates, recursively."""
     copied = GraphModule(module, copy.deepcopy(module.graph))
     for node in list(copied.graph.nodes):
         if node.op == "get_attr":
             branch = getattr(module, node.target, None)
             if isinstance(branch, GraphModule):
-                copied.add_submodule(node.target, _replace_delegates(branch))
+                copied.add_submodule(node.target, _replace_delegates(branch, stand_in))
         elif node.target is torch.ops.higher_order.executorch_call_delegate:
-            _replace_call(copied, node)
+            _replace_call(copied, node, stand_in)
     copied.recompile()
     return copied
 
 
-def _replace_call(module: GraphModule, call: Node) -> None:
+def _replace_call(
+    module: GraphModule,
+    call: Node,
+    stand_in: Callable[[LoweredBackendModule], torch.nn.Module],
+) -> None:
     attribute, *inputs = call.args
-    stand_in = f"{attribute.target}_reference"
-    if not hasattr(module, stand_in):
-        delegate = getattr(module, attribute.target)
-        module.add_submodule(stand_in, ReferenceDelegate(delegate))
+    name = f"{attribute.target}_stand_in"
+    if not hasattr(module, name):
+        module.add_submodule(name, stand_in(getattr(module, attribute.target)))
     with module.graph.inserting_before(call):
-        replacement = module.graph.call_module(stand_in, tuple(inputs))
+        replacement = module.graph.call_module(name, tuple(inputs))
     call.replace_all_uses_with(replacement)
     module.graph.erase_node(call)
 
@@ -188,6 +226,7 @@ def run(
     program: EdgeProgramManager | ExportedProgram,
     *inputs: Any,
     method: str = "forward",
+    vgf: str = "reference",
 ) -> Any:
     """Execute a lowered program in Python and return its outputs.
 
@@ -197,13 +236,19 @@ def run(
         *inputs: The positional inputs of the method, as the eager module takes
             them.
         method (str): The method to run.
+        vgf (str): ``"reference"`` runs a VGF delegate on the TOSA reference model;
+            ``"run"`` executes its compiled VGF on a Vulkan driver, which is
+            lavapipe unless ``VK_DRIVER_FILES`` names another.
 
     Returns:
         What the eager module returns: a tensor or a nested structure of them.
 
     Raises:
-        ValueError: A delegate belongs to a backend that is not Arm's.
+        ValueError: A delegate belongs to a backend that is not Arm's, or ``vgf``
+            is unknown.
+        ToolUnavailable: ``vgf="run"`` needs something that is not installed; the
+            message says what and how to get it.
 
     """
     with torch.no_grad():
-        return executable(program, method)(*inputs)
+        return executable(program, method, vgf)(*inputs)

@@ -53,4 +53,6 @@ def _require(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Path:
 def install(patcher: Patcher) -> None:
     """Look for a converter that starts, and say in one sentence if none does."""
     patcher.wrap(f"{_MODULE}:find_model_converter_binary", _find, parameters=())
-    patcher.wrap(f"{_MODULE}:require_model_converter_executable", _require, parameters=())
+    patcher.wrap(
+        f"{_MODULE}:require_model_converter_executable", _require, parameters=()
+    )
