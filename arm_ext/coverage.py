@@ -192,6 +192,7 @@ def _observe(patcher: Patcher) -> None:
     patcher.set(
         "executorch.backends.arm.operator_support.tosa_supported_operators:chain",
         _chain_without_shortcut,
+        everywhere=False,
     )
 
 

@@ -7,7 +7,7 @@
 import argparse
 from collections.abc import Sequence
 
-from arm_ext.cli import setup_converter
+from arm_ext.cli import check, setup_converter
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -22,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     status = commands.add_parser("status", help="list the fixes and their state")
     status.set_defaults(run=_status)
+    check.add(commands)
     setup_converter.add(commands)
     return parser
 

@@ -2,3 +2,50 @@
 #
 # This source code is licensed under the BSD-style license found in the
 # LICENSE file in the root directory of this source tree.
+"""The reference programs: tiny models, one module per documented gap.
+
+Each says what is expected of it once its gap is closed. ``arm-ext check`` and
+the tests run them on stock and on the patched executorch. Needs torch alone;
+:mod:`arm_ext.programs.runner` needs executorch.
+
+"""
+
+from arm_ext.programs._program import (
+    Case,
+    cases,
+    Expected,
+    Flow,
+    Gap,
+    Left,
+    Outcome,
+    Program,
+    PROGRAMS,
+    shortfalls,
+)
+
+# Importing a module registers its programs: this is the order of the table.
+# isort: off
+from arm_ext.programs import guards_module  # noqa: F401
+from arm_ext.programs import constant_index  # noqa: F401
+from arm_ext.programs import mish  # noqa: F401
+from arm_ext.programs import missing_lowerings  # noqa: F401
+from arm_ext.programs import int64_math  # noqa: F401
+from arm_ext.programs import missing_extension  # noqa: F401
+from arm_ext.programs import partition_time  # noqa: F401
+from arm_ext.programs import preserved_ops  # noqa: F401
+from arm_ext.programs import fallback  # noqa: F401
+
+# isort: on
+
+__all__ = [
+    "Case",
+    "cases",
+    "Expected",
+    "Flow",
+    "Gap",
+    "Left",
+    "Outcome",
+    "Program",
+    "PROGRAMS",
+    "shortfalls",
+]

@@ -1,0 +1,303 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""``arm-ext check``: the reference programs on stock and on patched executorch."""
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from arm_ext._engine import installed_versions
+from arm_ext.programs import Case, cases, Outcome, shortfalls
+from arm_ext.programs.workers import run_both, Side, WorkerFailed
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+SCHEMA = 1
+
+
+class Verdict(str, Enum):
+    """How a patched program compares with its expectation."""
+
+    MET = "met"
+    OPEN = "open"
+    WORSE = "worse"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case, its two outcomes and in what the patched one falls short."""
+
+    case: Case
+    stock: Outcome
+    patched: Outcome
+
+    @property
+    def shortfalls(self) -> list[str]:
+        return shortfalls(self.patched, self.case)
+
+    @property
+    def verdict(self) -> Verdict:
+        if not self.shortfalls:
+            return Verdict.MET
+        return Verdict.OPEN if self.case.program.is_open else Verdict.WORSE
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser of ``arm-ext``."""
+    parser = commands.add_parser(
+        "check",
+        help="run the reference programs on stock and on patched executorch",
+        description="Lowers each reference program with stock and with patched "
+        "executorch, runs its delegates on the TOSA reference model and compares "
+        "with eager PyTorch. Exit status: 0 when each patched program is as "
+        "expected or its gap is still open, 1 when one is worse, 2 when the check "
+        "cannot run.",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="run programs or gaps whose name starts with NAME; may be repeated",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="run on this target only; may be repeated",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also give the reasons for what stock leaves on the CPU",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write everything to FILE")
+    parser.add_argument("--list", action="store_true", help="list the programs only")
+    parser.set_defaults(run=check)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Run the command and return its exit status."""
+    console = Console()
+    chosen = _choose(args.only, args.target)
+    if not chosen:
+        return _cannot("no reference program matches; --list names them")
+    if args.list:
+        console.print(_list(chosen))
+        return 0
+    if reason := _missing(chosen):
+        return _cannot(reason)
+    start = time.perf_counter()
+    try:
+        stock, patched = _run(chosen)
+    except WorkerFailed as error:
+        return _cannot(f"executorch's Arm backend does not load: {error}")
+    rows = [
+        Row(case, stock.outcomes[case.name], patched.outcomes[case.name])
+        for case in chosen
+    ]
+    console.print(_report(rows, args.verbose, console.width))
+    console.print(_summary(rows, patched, time.perf_counter() - start))
+    if args.json:
+        Path(args.json).write_text(json.dumps(_as_json(rows, patched), indent=2) + "\n")
+    return int(any(row.verdict is Verdict.WORSE for row in rows))
+
+
+def _choose(
+    only: Sequence[str] | None, targets: Sequence[str] | None
+) -> list[Case]:
+    def wanted(case: Case) -> bool:
+        # "index" is the gap, "index/neg" and "neg" programs of it.
+        names = (case.name, case.program.name.partition("/")[2])
+        named = not only or any(n.startswith(o) for o in only for n in names)
+        return named and (not targets or case.target in targets)
+
+    return [case for case in cases() if wanted(case)]
+
+
+def _cannot(reason: str) -> int:
+    print(f"arm-ext check: {reason}", file=sys.stderr)
+    return 2
+
+
+def _missing(chosen: Sequence[Case]) -> str | None:
+    """Return in one sentence what is missing and what to do; None when nothing."""
+    if installed_versions() is None:
+        return (
+            "executorch is not installed; "
+            "`pip install 'executorch-arm-ext[executorch]'` brings the tested release"
+        )
+    if any(case.target.startswith("vgf") for case in chosen):
+        from arm_ext import toolchain
+
+        try:
+            toolchain.usable_converter()
+        except toolchain.ToolUnavailable as error:
+            return str(error)
+    return None
+
+
+def _run(chosen: Sequence[Case]) -> tuple[Side, Side]:
+    """Run the cases under a progress bar, which a terminal alone gets to see."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("loading executorch", total=2 * len(chosen))
+
+        def report(name: str, outcome: Outcome) -> None:
+            bar.update(task, advance=1, description=name)
+
+        return run_both(chosen, report)
+
+
+# What is printed
+
+
+def _list(chosen: Sequence[Case]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("program", "target", "what it is"):
+        table.add_column(title, overflow="fold")
+    for case in chosen:
+        table.add_row(case.program.name, case.target, case.program.summary)
+    return table
+
+
+_COLOUR = {Verdict.MET: "green", Verdict.OPEN: "yellow", Verdict.WORSE: "bold red"}
+
+
+def _report(rows: Sequence[Row], verbose: bool, width: int) -> Group:
+    parts: list[Any] = [_table(rows, width)]
+    worse = [row for row in rows if row.verdict is Verdict.WORSE]
+    if worse:
+        parts += [Text("\nWorse than expected", style="bold")]
+        parts += [_indented(f"{r.case.name}: {'; '.join(r.shortfalls)}") for r in worse]
+    left = [(row.case, row.patched, "") for row in rows]
+    if verbose:
+        left += [(row.case, row.stock, " (stock)") for row in rows]
+    reasons = _reasons(left)
+    if reasons:
+        parts += [Text("\nLeft on the CPU, and why", style="bold"), *reasons]
+    return Group(*parts)
+
+
+def _table(rows: Sequence[Row], width: int) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, width=min(width, 160))
+    table.add_column("program", overflow="fold", ratio=5)
+    table.add_column("target", no_wrap=True, min_width=13)
+    table.add_column("stock", ratio=5)
+    table.add_column("patched", ratio=5)
+    table.add_column("", no_wrap=True, min_width=5)
+    gap = program = None
+    for row in rows:
+        if row.case.program.gap is not gap:
+            gap = row.case.program.gap
+            table.add_section()
+            closed = gap.fix or "open"
+            table.add_row(Text(f"{gap.name}: {gap.title} [{closed}]", style="bold"))
+        name = row.case.program.name.partition("/")[2]
+        table.add_row(
+            f"  {name}" if row.case.program is not program else "",
+            row.case.target,
+            _cell(row.stock),
+            _cell(row.patched),
+            Text(row.verdict.value, style=_COLOUR[row.verdict]),
+        )
+        program = row.case.program
+    return table
+
+
+def _cell(outcome: Outcome) -> Text:
+    if outcome.error is not None:
+        return Text(outcome.error, style="red")
+    parts = [_count(outcome.delegates or 0, "delegate")]
+    if outcome.left:
+        parts.append(f"{len(outcome.left)} on CPU")
+    if outcome.difference is not None:
+        parts.append(f"diff {outcome.difference:.2g}")
+    if outcome.pte_bytes is not None:
+        parts.append("pte")
+    if outcome.partition_seconds is not None and outcome.partition_seconds > 0.5:
+        parts.append(f"partition {outcome.partition_seconds:.1f} s")
+    return Text(", ".join(parts))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _indented(text: str) -> Text:
+    return Text(f"  {text}")
+
+
+def _reasons(left: Sequence[tuple[Case, Outcome, str]]) -> list[Text]:
+    """Return one entry an op and set of reasons, with the programs it is in."""
+    where: dict[tuple[str, tuple[str, ...]], dict[str, str | None]] = {}
+    for case, outcome, note in left:
+        for op in outcome.left:
+            programs = where.setdefault((op.op, op.reasons), {})
+            programs.setdefault(case.name + note, op.source)
+    texts = []
+    for (op, reasons), programs in where.items():
+        why = "; ".join(reasons) or "no partitioner gave a reason"
+        texts.append(Text.assemble("  ", (op, "bold"), f": {why}"))
+        texts.append(Text(f"    in {', '.join(programs)}", style="dim"))
+    return texts
+
+
+def _summary(rows: Sequence[Row], patched: Side, seconds: float) -> Text:
+    verdicts = [row.verdict for row in rows]
+    stock = sum(not shortfalls(row.stock, row.case) for row in rows)
+    parts = [
+        f"{len(rows)} rows: {verdicts.count(Verdict.MET)} as expected with arm_ext "
+        f"({stock} on stock)",
+        f"{verdicts.count(Verdict.OPEN)} open",
+        f"{verdicts.count(Verdict.WORSE)} worse",
+        f"{seconds:.0f} s",
+    ]
+    skipped = [fix["fix"] for fix in patched.fixes if fix["state"] == "skipped"]
+    note = f"\nFixes skipped: {', '.join(skipped)}; see `arm-ext status`" if skipped else ""
+    return Text(f"\n{', '.join(parts)}{note}")
+
+
+def _as_json(rows: Sequence[Row], patched: Side) -> dict[str, Any]:
+    installed = installed_versions()
+    return {
+        "schema": SCHEMA,
+        "executorch": str(installed.executorch) if installed else None,
+        "torch": str(installed.torch) if installed else None,
+        "fixes": patched.fixes,
+        "rows": [
+            {
+                "program": row.case.program.name,
+                "target": row.case.target,
+                "summary": row.case.program.summary,
+                "section": row.case.program.gap.section,
+                "fix": row.case.program.gap.fix,
+                "control": row.case.program.control,
+                "expected": dataclasses.asdict(row.case.expected),
+                "stock": dataclasses.asdict(row.stock),
+                "patched": dataclasses.asdict(row.patched),
+                "verdict": row.verdict.value,
+                "shortfalls": row.shortfalls,
+            }
+            for row in rows
+        ],
+    }

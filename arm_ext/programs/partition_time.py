@@ -1,0 +1,41 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""The time that ``partition()`` takes."""
+
+import torch
+from arm_ext.programs._program import Expected, Flow, Gap
+
+GAP = Gap(6, "partition", "partition() takes cubic time")
+BLOCKS = 100
+
+
+class Blocks(torch.nn.Module):
+    """A chain of blocks with an op on a side branch that stays on the CPU."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(32, 32) for _ in range(count)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            y = layer(x)
+            x = y * torch.sigmoid(y) + torch.atan2(y, y + 2)
+        return x
+
+
+@GAP.program(
+    "vgf",
+    flow=Flow.PARTITION,
+    expected=Expected(
+        delegates=BLOCKS + 1,
+        cpu_ops=("aten.atan2.default",) * BLOCKS,
+        partition_seconds=0.5,
+    ),
+)
+def hundred_blocks():
+    """A hundred blocks with atan2 on a side branch; partitioned only."""
+    return Blocks(BLOCKS).eval(), (torch.randn(1, 32),)
