@@ -185,7 +185,10 @@ _Rule = Callable[[LowerableCheck, Node], "str | None"]
 _RULES: Mapping[Any, tuple[_Rule, ...]] = {
     _aten.pad.default: (LowerableCheck.pad,),
     _aten.constant_pad_nd.default: (LowerableCheck.pad,),
-    _aten.logit.default: (LowerableCheck.float_only,),
+    **dict.fromkeys(
+        (_aten.logit.default, _aten.mm.default, _aten.bmm.default, _aten.addmm.default),
+        (LowerableCheck.float_only,),
+    ),
     _aten.linear.default: (LowerableCheck.float_only, LowerableCheck.constant_weight),
     _aten.convolution.default: (LowerableCheck.constant_weight,),
     **dict.fromkeys(
