@@ -53,7 +53,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import operator
 from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule, Node
@@ -65,7 +64,8 @@ from torch.fx.passes.infra.partitioner import (
 )
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-from .levels import DisjointSets, is_acyclic, levels
+from .boundary import constants, fewest_bytes
+from .levels import DisjointSets, is_acyclic, levels, tuple_producers
 from .vertical import VerticalFusion
 
 logger = logging.getLogger(__name__)
@@ -96,6 +96,16 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         allowed_single_node_partition_ops: Qualified names of operators that may
             be the only compute operator of a partition.
         skip_horizontal_fusion: Join nodes with their direct users only.
+        boundary: Where to put a node that several partitions could take.
+            ``"latest"`` is torch's choice, the last partition that needs it.
+            ``"fewest-bytes"`` moves fewer bytes in and out of partitions (see
+            :mod:`boundary`), with as many partitions; constants, views and casts
+            go with their consumer, and constants that could only be a partition
+            of their own are left out.
+
+    Raises:
+        ValueError: ``boundary`` is not known, or is ``"fewest-bytes"`` together
+            with ``skip_horizontal_fusion=True``.
 
     """
 
@@ -107,7 +117,19 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         non_compute_ops: Sequence[str] | None = None,
         allowed_single_node_partition_ops: Sequence[str] | None = None,
         skip_horizontal_fusion: bool = False,
+        *,
+        boundary: str = "latest",
     ) -> None:
+        if boundary not in ("latest", "fewest-bytes"):
+            raise ValueError(
+                f"boundary={boundary!r} is not known: use 'latest' (the placement "
+                "of CapabilityBasedPartitioner) or 'fewest-bytes'."
+            )
+        if boundary == "fewest-bytes" and skip_horizontal_fusion:
+            raise ValueError(
+                "boundary='fewest-bytes' chooses among the partitions that "
+                "horizontal fusion makes: use it with skip_horizontal_fusion=False."
+            )
         # The base class' constructor is what is quadratic; it is not called.
         self.graph_module = graph_module
         self.operator_support = operator_support
@@ -119,6 +141,7 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
             else []
         )
         self.skip_horizontal_fusion = skip_horizontal_fusion
+        self.boundary = boundary
 
     @functools.cached_property
     def dependency_viewer(self) -> _DependencyViewer:
@@ -138,7 +161,7 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         if self.skip_horizontal_fusion:
             fused = VerticalFusion(nodes, orders).sets
         else:
-            fused = _fuse_levels(nodes, orders)
+            fused = _fuse_levels(orders, self._levels(nodes, orders))
 
         partitions = self._finished(nodes, _numbered(orders, fused), _any)
         if partitions is None:
@@ -190,6 +213,12 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
             if is_supported(submodules, node)
         }
 
+    def _levels(self, nodes: Sequence[Node], orders: dict[Node, int]) -> dict[Node, int]:
+        level = levels(nodes, orders)
+        if self.boundary == "fewest-bytes":
+            level = fewest_bytes(nodes, orders, level)
+        return level
+
     def _finished(
         self,
         nodes: Sequence[Node],
@@ -201,6 +230,9 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         _move(moves, partitions)
         if not self.allows_single_node_partition:
             partitions = [p for p in partitions if self._computes_enough(p)]
+        if self.boundary == "fewest-bytes":
+            known = constants(nodes)
+            partitions = [p for p in partitions if not known.issuperset(p.nodes)]
         if not all(map(_one_input, moves)) and not is_acyclic(
             nodes, _partition_ids(partitions)
         ):
@@ -219,10 +251,9 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         return count > 1
 
 
-def _fuse_levels(nodes: Sequence[Node], orders: dict[Node, int]) -> DisjointSets:
+def _fuse_levels(orders: dict[Node, int], level: dict[Node, int]) -> DisjointSets:
     """Join the supported nodes of each level, by node order."""
-    level = levels(nodes, orders)
-    sets = DisjointSets(len(nodes))
+    sets = DisjointSets(len(level))
     root_of: dict[int, int] = {}
     for node, order in orders.items():
         root = root_of.get(level[node])
@@ -244,10 +275,6 @@ def _numbered(orders: dict[Node, int], sets: DisjointSets) -> list[Partition]:
 
 def _partition_ids(partitions: Sequence[Partition]) -> dict[Node, int | None]:
     return {node: partition.id for partition in partitions for node in partition.nodes}
-
-
-def _is_getitem(node: Node) -> bool:
-    return node.op == "call_function" and node.target is operator.getitem
 
 
 def _any(node: Node) -> bool:
@@ -279,10 +306,7 @@ def _getitem_moves(
     home = {node: partition for partition in partitions for node in partition.nodes}
     goal: dict[Node, Partition | None] = {}
     last_pass: dict[Node, int] = {}
-    # A dict keeps the order of the graph.
-    producers = dict.fromkeys(
-        node for node in nodes if node.users and all(map(_is_getitem, node.users))
-    )
+    producers = tuple_producers(nodes)
     for node in producers:
         target = goal[node] if node in goal else home.get(node)
         passes = last_pass.get(node, 0)

@@ -12,6 +12,7 @@ partition that it is in; a node that is in none is left out (or maps to None).
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Optional
 
@@ -164,3 +165,15 @@ def is_acyclic(nodes: Sequence[Node], group: Group) -> bool:
                     if not waiting_for[target]:
                         ready.append(target)
     return done == len(number)
+
+
+def is_getitem(node: Node) -> bool:
+    """Tell whether a node picks an element of a value."""
+    return node.op == "call_function" and node.target is operator.getitem
+
+
+def tuple_producers(nodes: Sequence[Node]) -> dict[Node, None]:
+    """Return the nodes that are used by getitem nodes only, in their order."""
+    return dict.fromkeys(
+        node for node in nodes if node.users and all(map(is_getitem, node.users))
+    )
