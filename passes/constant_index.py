@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
 
 import torch
 
 INT32_MAX = torch.iinfo(torch.int32).max
-
-_T = TypeVar("_T")
 
 
 class IndexRefused(Exception):
@@ -130,8 +127,8 @@ def index_of_each_element(
     """
 
     def repeats(d: int) -> bool:
-        first = index.narrow(d, 0, 1)
-        return index.shape[d] == shape[d] and bool((index == first).all())
+        whole = isinstance(shape[d], int) and index.shape[d] == shape[d]
+        return whole and bool((index == index.narrow(d, 0, 1)).all())
 
     while index.dim() - 1 > dim and repeats(index.dim() - 1):
         index = index.select(-1, 0)

@@ -2,7 +2,13 @@
 #
 # This source code is licensed under the BSD-style license found in the
 # LICENSE file in the root directory of this source tree.
-"""The index ops of the ATen and edge dialects in one form."""
+"""The index ops of the ATen and edge dialects in one form.
+
+A *place* below is what an index tensor becomes once it is checked: an integer
+tensor with values in ``[0, size)``, the node itself if its value is known only at
+run time, or None for a dimension that is skipped.
+
+"""
 
 from __future__ import annotations
 
@@ -12,8 +18,18 @@ from typing import Any
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
+from torch.utils._sympy.numbers import int_oo
 
-_aten = torch.ops.aten
+from .constant_evaluator import ConstantEvaluator, MutableConstant, NotConstant
+from .constant_index import (
+    expand_masks,
+    index_every_leading_dim,
+    index_of_each_element,
+    IndexRefused,
+    normalize,
+    selects_no_place_twice,
+)
+
 _edge = exir_ops.edge.aten
 
 
@@ -70,21 +86,15 @@ def _index_put(
     return IndexOp(source, tuple(indices), values=values, accumulate=accumulate)
 
 
-def _scatter(source: Node, dim: int, index: Node, values: Any) -> IndexOp:
+def scatter(source: Node, dim: int, index: Node, values: Any) -> IndexOp:
     dim %= max(source.meta["val"].dim(), 1)
     return IndexOp(source, (index,), dim=dim, values=values)
 
 
-def _scatter_add(source: Node, dim: int, index: Node, values: Node) -> IndexOp:
+def scatter_add(source: Node, dim: int, index: Node, values: Node) -> IndexOp:
     dim %= max(source.meta["val"].dim(), 1)
     return IndexOp(source, (index,), dim=dim, values=values, accumulate=True)
 
-
-SCATTER_OPS = {
-    _aten.scatter.src: _scatter,
-    _aten.scatter.value: _scatter,
-    _aten.scatter_add.default: _scatter_add,
-}
 
 EDGE_INDEX_OPS = {
     _edge.index.Tensor: _index,
@@ -92,9 +102,9 @@ EDGE_INDEX_OPS = {
     _edge.embedding.default: _embedding,
     _edge.gather.default: _gather,
     _edge.index_put.default: _index_put,
-    _edge.scatter.src: _scatter,
-    _edge.scatter.value: _scatter,
-    _edge.scatter_add.default: _scatter_add,
+    _edge.scatter.src: scatter,
+    _edge.scatter.value: scatter,
+    _edge.scatter_add.default: scatter_add,
 }
 
 
@@ -103,3 +113,125 @@ def match(node: Node, ops: dict[Any, Any] = EDGE_INDEX_OPS) -> IndexOp | None:
     if node.op != "call_function" or node.target not in ops:
         return None
     return ops[node.target](*node.args, **node.kwargs)
+
+
+def constant_indices(
+    op: IndexOp, constants: ConstantEvaluator
+) -> list[torch.Tensor | Node | None]:
+    """Return the index tensors' values, or the nodes that have none.
+
+    Raises:
+        IndexRefused: An index comes from a buffer that the program writes.
+
+    """
+
+    def value(index: Node | None) -> torch.Tensor | Node | None:
+        try:
+            return None if index is None else constants.value(index)
+        except MutableConstant as error:
+            raise IndexRefused(f"the index is not constant: {error}") from error
+        except NotConstant:
+            return index
+
+    return [value(index) for index in op.indices]
+
+
+def places_of(
+    op: IndexOp, values: list[torch.Tensor | Node | None]
+) -> list[torch.Tensor | Node | None]:
+    """Return one place for each leading dimension; the last is not None.
+
+    Raises:
+        IndexRefused: A value is out of range, or the form has no equivalent.
+
+    """
+    if op.dim is not None:
+        return _places_of_elements(op, op.dim, values[0])
+    if not any(isinstance(value, Node) for value in values):
+        values = expand_masks(values)
+    elif any(value is not None and _is_mask(value) for value in values):
+        raise IndexRefused("there is a mask beside an index computed at run time")
+    while values and values[-1] is None:
+        values = values[:-1]
+    return [
+        _normalize(value, op, dim) if isinstance(value, torch.Tensor) else value
+        for dim, value in enumerate(values)
+    ]
+
+
+def _places_of_elements(
+    op: IndexOp, dim: int, index: torch.Tensor
+) -> list[torch.Tensor | None]:
+    if index.dim() != len(op.shape) or index.dim() == 0:
+        raise IndexRefused(
+            f"the index has rank {index.dim()} and its source rank {len(op.shape)}"
+        )
+    return index_of_each_element(op.shape, dim, _normalize(index, op, dim))
+
+
+def _normalize(index: torch.Tensor, op: IndexOp, dim: int) -> torch.Tensor:
+    size = op.shape[dim]
+    if isinstance(size, int):
+        return normalize(index, size)
+    lower = size.node.shape_env.bound_sympy(size.node.expr).lower
+    least = 0 if lower in (int_oo, -int_oo) else int(lower)
+    return normalize(index, least, exact=False)
+
+
+def every_leading_dim(
+    op: IndexOp, places: list[torch.Tensor | Node | None]
+) -> list[torch.Tensor | Node]:
+    """Return places without None, as ``index_every_leading_dim`` does.
+
+    Raises:
+        IndexRefused: A skipped dimension is symbolic, or stands beside an index
+            computed at run time.
+
+    """
+    skipped = [dim for dim, place in enumerate(places) if place is None]
+    if not skipped:
+        return list(places)
+    if any(isinstance(place, Node) for place in places):
+        raise IndexRefused("a dimension is skipped beside an index computed at run time")
+    for dim in skipped:
+        if not isinstance(op.shape[dim], int):
+            raise IndexRefused(f"dimension {dim} is skipped and has a symbolic size")
+    return index_every_leading_dim(op.shape, places)
+
+
+def writes_no_place_twice(
+    op: IndexOp, places: list[torch.Tensor | Node | None]
+) -> bool:
+    """Whether constant places alone tell all that is written apart."""
+    given = [place for place in places if place is not None]
+    shape = torch.broadcast_shapes(*(tensor_of(place).shape for place in given))
+    constants = [place for place in given if isinstance(place, torch.Tensor)]
+    return selects_no_place_twice(constants, shape)
+
+
+def check_writes_no_place_twice(
+    op: IndexOp, places: list[torch.Tensor | Node | None]
+) -> None:
+    """Raise IndexRefused where a place is written twice, or may be."""
+    if not writes_no_place_twice(op, places):
+        raise IndexRefused(
+            "the index selects a place more than once, or may do so; TOSA's SCATTER "
+            "takes each place once"
+        )
+
+
+def values_to_cut(op: IndexOp) -> list[tuple[int, int]]:
+    """Return (dim, size) where the values of a scatter are larger than its index."""
+    if op.dim is None or not isinstance(op.values, Node):
+        return []
+    sizes = zip(tensor_of(op.indices[0]).shape, tensor_of(op.values).shape)
+    return [(dim, size) for dim, (size, whole) in enumerate(sizes) if size != whole]
+
+
+def tensor_of(place: Node | torch.Tensor) -> torch.Tensor:
+    """Return the tensor itself, or the fake tensor of a node."""
+    return place.meta["val"] if isinstance(place, Node) else place
+
+
+def _is_mask(value: Node | torch.Tensor) -> bool:
+    return tensor_of(value).dtype in (torch.bool, torch.uint8)

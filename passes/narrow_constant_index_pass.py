@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,8 +18,8 @@ from executorch.exir.pass_base import ExportPass
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_aggregate
 from torch.fx.passes.infra.pass_base import PassResult
-from torch.utils._sympy.numbers import int_oo
 
 from .constant_evaluator import (
     ConstantEvaluator,
@@ -28,15 +27,18 @@ from .constant_evaluator import (
     NotConstant,
     program_constant,
 )
-from .constant_index import (
-    expand_masks,
-    index_every_leading_dim,
-    index_of_each_element,
-    IndexRefused,
-    normalize,
-    selects_no_place_twice,
+from .constant_index import IndexRefused
+from .index_ops import (
+    check_writes_no_place_twice,
+    constant_indices,
+    every_leading_dim,
+    IndexOp,
+    match,
+    places_of,
+    tensor_of,
+    values_to_cut,
+    writes_no_place_twice,
 )
-from .index_ops import IndexOp, match
 
 logger = logging.getLogger(__name__)
 
@@ -44,16 +46,6 @@ logger = logging.getLogger(__name__)
 CONSTANT_INDEX_REJECT_KEY = "arm_constant_index_reject"
 
 _edge = exir_ops.edge.aten
-
-
-@dataclass(frozen=True)
-class _Rewrite:
-    """The call that replaces an index op; tensors are constants to be added."""
-
-    target: Any
-    args: tuple[Any, ...]
-    # Shape that the values of a write are cut to, None to take them whole.
-    cut_values: tuple[int, ...] | None = None
 
 
 class NarrowConstantIndexPass(ArmPass):
@@ -117,113 +109,69 @@ class NarrowConstantIndexPass(ArmPass):
             node.meta.pop(CONSTANT_INDEX_REJECT_KEY, None)
             if (op := match(node)) is None:
                 continue
-            before = [index for index in op.indices if index is not None]
             try:
-                if (rewrite := self._check(node, op)) is None:
+                if (call := self._check(node, op)) is None:
                     continue
-                self._rewrite(node, op, rewrite)
+                self._rewrite(node, op, *call)
             except IndexRefused as refused:
-                self._refuse(node, before, str(refused))
-            else:
-                self._remove_dead(before)
+                self._widen(node, op)
+                self._refuse(node, str(refused))
+            self._remove_dead([index for index in op.indices if index is not None])
             modified = True
+        self._remove_dead(list(self._added.values()))
         if modified:
-            self._remove_dead(list(self._added.values()))
             graph_module.recompile()
         return PassResult(graph_module, modified)
 
     # Check: what the op becomes, or the reason why it may not.
 
-    def _check(self, node: Node, op: IndexOp) -> _Rewrite | None:
-        values = [self._constant_or_node(index) for index in op.indices]
+    def _check(self, node: Node, op: IndexOp) -> tuple[Any, tuple[Any, ...]] | None:
+        """Return target and arguments, tensors for constants to be added."""
+        values = constant_indices(op, self._constants)
         if not any(isinstance(value, torch.Tensor) for value in values):
             return None
-        if op.dim is not None:
-            _check_fits(op, values[0])
-            index = _normalize(values[0], op.shape, op.dim)
-            places = index_of_each_element(op.shape, op.dim, index)
-        else:
-            places = self._places(op, values)
+        places = places_of(op, values)
         if self._is_fine_as_it_is(node, op, values, places):
             return None
         return self._write(op, places) if op.is_write else self._read(op, places)
-
-    def _constant_or_node(self, index: Node | None) -> torch.Tensor | Node | None:
-        if index is None:
-            return None
-        try:
-            return self._constants.value(index)
-        except MutableConstant as error:
-            raise IndexRefused(f"the index is not constant: {error}") from error
-        except NotConstant:
-            return index
-
-    def _places(self, op: IndexOp, values: list[Any]) -> list[Any]:
-        """One integer tensor, node or None for each leading dimension."""
-        if not all(isinstance(value, (torch.Tensor, type(None))) for value in values):
-            if any(_is_mask(value) for value in values if value is not None):
-                raise IndexRefused(
-                    "a mask beside an index that is computed at run time"
-                )
-        places = expand_masks_beside_nodes(values)
-        while places and places[-1] is None:
-            places.pop()
-        return [
-            _normalize(place, op.shape, dim)
-            if isinstance(place, torch.Tensor)
-            else place
-            for dim, place in enumerate(places)
-        ]
 
     def _is_fine_as_it_is(
         self, node: Node, op: IndexOp, values: list[Any], places: list[Any]
     ) -> bool:
         """Whether the backend takes the op and lowers it right without us."""
-        constants = [value for value in values if isinstance(value, torch.Tensor)]
         indices = [index for index in op.indices if index is not None]
-        if any(index.meta["val"].dtype != torch.int32 for index in indices):
+        if any(tensor_of(index).dtype != torch.int32 for index in indices):
             return False
-        if any(bool((value < 0).any()) for value in constants):
+        if any(isinstance(v, torch.Tensor) and bool((v < 0).any()) for v in values):
             return False
-        if op.is_write and not _is_unique(op, places):
+        if op.is_write and not writes_no_place_twice(op, places):
             return False
         return self._why_not(node) is None
 
-    def _read(self, op: IndexOp, places: list[Any]) -> _Rewrite:
-        tensors = [place for place in places if place is not None]
-        if len(tensors) == 1 and _val(tensors[0]).dim() == 1:
+    def _read(self, op: IndexOp, places: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+        given = [place for place in places if place is not None]
+        if len(given) == 1 and tensor_of(given[0]).dim() == 1:
             dim = len(places) - 1
-            return _Rewrite(
-                _edge.index_select.default, (op.source, dim, tensors[0])
-            )
-        return _Rewrite(_edge.index.Tensor, (op.source, _every_dim(op, places)))
+            return _edge.index_select.default, (op.source, dim, given[0])
+        return _edge.index.Tensor, (op.source, every_leading_dim(op, places))
 
-    def _write(self, op: IndexOp, places: list[Any]) -> _Rewrite:
-        if not _is_unique(op, places):
-            raise IndexRefused(
-                "the index selects a place more than once, or may do so; TOSA's "
-                "SCATTER takes each place once"
-            )
-        args = (op.source, _every_dim(op, places), op.values)
-        if op.accumulate:
-            args += (True,)
-        if op.dim is None or not isinstance(op.values, Node):
-            return _Rewrite(_edge.index_put.default, args)
-        index_shape = tuple(op.indices[0].meta["val"].shape)
-        cut = index_shape != tuple(op.values.meta["val"].shape)
-        return _Rewrite(_edge.index_put.default, args, index_shape if cut else None)
+    def _write(self, op: IndexOp, places: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+        check_writes_no_place_twice(op, places)
+        values = op.values
+        if not isinstance(values, Node):
+            values = torch.tensor(values, dtype=tensor_of(op.source).dtype)
+        args = (op.source, every_leading_dim(op, places), values)
+        return _edge.index_put.default, args + (True,) * op.accumulate
 
     # Rewrite: change the call, and change it back if the partitioner declines.
 
-    def _rewrite(self, node: Node, op: IndexOp, rewrite: _Rewrite) -> None:
+    def _rewrite(
+        self, node: Node, op: IndexOp, target: Any, args: tuple[Any, ...]
+    ) -> None:
         before = node.target, node.args, node.kwargs
-        node.target, node.kwargs = rewrite.target, {}
-        node.args = torch.fx.node.map_aggregate(rewrite.args, self._as_argument)
-        if op.is_write and not isinstance(op.values, Node):
-            dtype = op.source.meta["val"].dtype
-            value = self._add_constant(torch.tensor(op.values, dtype=dtype))
-            node.update_arg(2, value)
-        cuts = self._cut(node, rewrite.cut_values)
+        node.target, node.kwargs = target, {}
+        node.args = map_aggregate(args, self._as_node)
+        cuts = self._cut_values(node, op)
         for changed in (*cuts, node):
             if reason := self._why_not(changed):
                 node.target, node.args, node.kwargs = before
@@ -232,46 +180,75 @@ class NarrowConstantIndexPass(ArmPass):
                 raise IndexRefused(reason)
         logger.debug("%s: index narrowed to int32", node.name)
 
-    def _cut(self, node: Node, shape: tuple[int, ...] | None) -> list[Node]:
+    def _cut_values(self, node: Node, op: IndexOp) -> list[Node]:
         """Cut the values of a scatter to the shape of its index."""
         cuts: list[Node] = []
-        if shape is None:
-            return cuts
-        for dim, size in enumerate(shape):
+        for dim, size in values_to_cut(op):
             values = node.args[2]
-            value = values.meta["val"]
-            if value.shape[dim] == size:
-                continue
             with node.graph.inserting_before(node):
                 cut = node.graph.call_function(
                     _edge.slice_copy.Tensor, (values, dim, 0, size)
                 )
             cut.meta = dict(values.meta)
-            cut.meta["val"] = value.narrow(dim, 0, size).contiguous()
+            cut.meta["val"] = tensor_of(values).narrow(dim, 0, size).contiguous()
             node.update_arg(2, cut)
             cuts.append(cut)
         return cuts
 
-    def _as_argument(self, value: Any) -> Any:
+    def _as_node(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        return self._add_constant(value.to(torch.int32).contiguous())
+        if value.dtype == torch.int64:
+            value = value.to(torch.int32)
+        return self._constant(value)
 
-    def _add_constant(self, value: torch.Tensor) -> Node:
-        """Return the placeholder of a constant; equal ones share it."""
-        key = (value.dtype, tuple(value.shape), value.numpy().tobytes())
+    def _constant(self, value: torch.Tensor) -> Node:
+        """Return the placeholder of a tensor; equal tensors share one."""
+        value = value.contiguous()
+        key = (value.dtype, value.shape, tuple(value.reshape(-1).tolist()))
         if key not in self._added:
             self._added[key] = _add_constant(self.exported_program, value)
         return self._added[key]
 
-    def _refuse(self, node: Node, indices: list[Node], reason: str) -> None:
-        """Keep the op on the CPU, and with it what computes its index."""
+    # Refuse: what stays on the CPU must run there.
+
+    def _widen(self, node: Node, op: IndexOp) -> None:
+        """Give gather and scatter int64 again: their CPU kernels take no int32.
+
+        Annotation for quantization casts every int64 constant to int32.
+
+        """
+        if op.dim is None or tensor_of(op.indices[0]).dtype == torch.int64:
+            return
+        try:
+            index = self._constants.value(op.indices[0])
+        except NotConstant:
+            return
+        node.replace_input_with(op.indices[0], self._constant(index.to(torch.int64)))
+
+    def _refuse(self, node: Node, reason: str) -> None:
+        """Keep a node on the CPU, and with it what computes its index."""
         node.meta[CONSTANT_INDEX_REJECT_KEY] = reason
+        op = match(node)
+        indices = node.all_input_nodes if op is None else op.indices
         for index in indices:
-            if index.op == "call_function" and all(
-                CONSTANT_INDEX_REJECT_KEY in user.meta for user in index.users
+            if (
+                index is not None
+                and index.op == "call_function"
+                and self._is_constant(index)
+                and all(CONSTANT_INDEX_REJECT_KEY in user.meta for user in index.users)
             ):
-                self._refuse(index, index.all_input_nodes, f"index of {node.name}")
+                self._refuse(index, f"it computes an index of {node.name}: {reason}")
+
+    def _is_constant(self, node: Node) -> bool:
+        """Whether a node depends on constants and buffers only."""
+        try:
+            self._constants.value(node)
+        except MutableConstant:
+            return True
+        except NotConstant:
+            return False
+        return True
 
     def _remove_dead(self, nodes: list[Node]) -> None:
         for node in nodes:
@@ -285,63 +262,6 @@ class NarrowConstantIndexPass(ArmPass):
                 self.exported_program, node
             ):
                 delete_constant_placeholder(self.exported_program, node)
-
-
-def expand_masks_beside_nodes(values: list[Any]) -> list[Any]:
-    """As ``expand_masks``, leaving nodes where they are."""
-    if any(isinstance(value, Node) for value in values):
-        return list(values)
-    return expand_masks(values)
-
-
-def _val(place: Node | torch.Tensor) -> torch.Tensor:
-    return place.meta["val"] if isinstance(place, Node) else place
-
-
-def _is_mask(value: Node | torch.Tensor) -> bool:
-    return _val(value).dtype in (torch.bool, torch.uint8)
-
-
-def _least_size(size: int | torch.SymInt) -> int:
-    """The size, or the least that a symbolic one takes."""
-    if isinstance(size, int):
-        return size
-    lower = size.node.shape_env.bound_sympy(size.node.expr).lower
-    return 0 if lower in (int_oo, -int_oo) else int(lower)
-
-
-def _normalize(index: torch.Tensor, shape: torch.Size, dim: int) -> torch.Tensor:
-    if dim >= len(shape):
-        raise IndexRefused(f"the index is of dimension {dim} of a rank-{len(shape)} tensor")
-    size = shape[dim]
-    return normalize(index, _least_size(size), exact=isinstance(size, int))
-
-
-def _check_fits(op: IndexOp, index: torch.Tensor) -> None:
-    """Refuse a gather or scatter whose index is not of the source's rank."""
-    if index.dim() != len(op.shape) or index.dim() == 0:
-        raise IndexRefused(
-            f"the index has rank {index.dim()}, its source rank {len(op.shape)}"
-        )
-
-
-def _every_dim(op: IndexOp, places: list[Any]) -> list[Any]:
-    if None not in places:
-        return places
-    if any(isinstance(place, Node) for place in places):
-        raise IndexRefused("a skipped dimension beside an index computed at run time")
-    for dim, place in enumerate(places):
-        if place is None and not isinstance(op.shape[dim], int):
-            raise IndexRefused(f"dimension {dim} is skipped and has a symbolic size")
-    return index_every_leading_dim(op.shape, places)
-
-
-def _is_unique(op: IndexOp, places: list[Any]) -> bool:
-    shape = torch.broadcast_shapes(
-        *(_val(place).shape for place in places if place is not None)
-    )
-    constants = [place for place in places if isinstance(place, torch.Tensor)]
-    return selects_no_place_twice(constants, shape)
 
 
 def _is_removable(program: ExportedProgram, node: Node) -> bool:

@@ -38,6 +38,7 @@ from arm_ext.partitioner.constant_index_check import ConstantIndexCheck
 from arm_ext.passes.flatten_index_put_indices_pass import FlattenIndexPutIndicesPass
 from arm_ext.passes.index_ops import match
 from arm_ext.passes.narrow_constant_index_pass import NarrowConstantIndexPass
+from arm_ext.passes.rewrite_constant_scatter_pass import RewriteConstantScatterPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import NormalizeIndexPutNoneIndicesPass
 from executorch.backends.arm.operator_support.index_select_support import (
@@ -168,6 +169,15 @@ def _configure_pass_insertions(
     )
 
 
+def _transform_for_annotation(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> Any:
+    def rewritten(model: torch.fx.GraphModule) -> Any:
+        return wrapped(RewriteConstantScatterPass(tfa_pass=True)(model).graph_module)
+
+    return rewritten(*args, **kwargs)
+
+
 def _takes_int64_constant() -> bool:
     """Whether the stock check of ``index_select`` takes an int64 constant."""
     graph = Graph()
@@ -194,6 +204,12 @@ def install(patcher: Patcher) -> None:
         "ArmPassManager._configure_pass_insertions",
         _configure_pass_insertions,
         parameters=("self", "exported_program"),
+    )
+    patcher.wrap(
+        "executorch.backends.arm.quantizer.arm_quantizer:"
+        "TOSAQuantizer.transform_for_annotation",
+        _transform_for_annotation,
+        parameters=("self", "model"),
     )
     patcher.wrap(
         "executorch.exir.backend.backend_api:to_backend",
