@@ -140,37 +140,10 @@ class LowerableCheck(OperatorSupportBase):
     def _is_folded(self, node: Node) -> bool:
         return node.target in DQ_OPS or self._accepts(node)
 
-    def no_small_int(self, node: Node) -> str | None:
-        """TOSA has this op for int8 and int16 only as part of quantization."""
-        return self._reject_dtypes(node, _SMALL_INTS)
-
-    def no_int8(self, node: Node) -> str | None:
-        """TOSA NEGATE takes the zero points of its int8 operands."""
-        return self._reject_dtypes(node, (torch.int8,))
-
-    def no_bool(self, node: Node) -> str | None:
-        """TOSA has no such op on booleans."""
-        return self._reject_dtypes(node, (torch.bool,))
-
-    def no_int32(self, node: Node) -> str | None:
-        """TOSA CLAMP has no int32, and ReLU has no other lowering."""
-        return self._reject_dtypes(node, (torch.int32,))
-
-    def no_int32_in_fp(self, node: Node) -> str | None:
-        """MINIMUM and MAXIMUM on int32 are part of PRO-INT."""
-        if self._tosa_spec.support_integer():
-            return None
-        return self._reject_dtypes(node, (torch.int32,))
-
-    def small_int_comparison(self, node: Node) -> str | None:
-        """An FP-only spec compares small ints as floats; others do not cast."""
-        if not self._tosa_spec.support_integer():
-            return None
-        return self._reject_dtypes(node, (*_SMALL_INTS, torch.uint8, torch.bool))
-
-    def _reject_dtypes(
-        self, node: Node, dtypes: tuple[torch.dtype, ...]
-    ) -> str | None:
+    def integer_dtype(self, node: Node) -> str | None:
+        """TOSA has most arithmetic for small ints only as part of quantization."""
+        with_int, without_int = _NO_INTEGER_FORM[node.target]
+        dtypes = with_int if self._tosa_spec.support_integer() else without_int
         for argument in node.all_input_nodes:
             if _dtype(argument) in dtypes:
                 return (
@@ -179,6 +152,37 @@ class LowerableCheck(OperatorSupportBase):
                 )
         return None
 
+
+_I8, _I16, _I32 = torch.int8, torch.int16, torch.int32
+_BOOL, _U8 = torch.bool, torch.uint8
+
+# Input dtypes with which an op stops the lowering: where the spec has the INT
+# profile, and where it is FP only. An FP-only comparison casts small ints.
+_NO_INTEGER_FORM: Mapping[Any, tuple[tuple, tuple]] = {
+    **dict.fromkeys(
+        (_aten.add.Tensor, _aten.sub.Tensor), ((_I8, _I16, _BOOL), (_I8, _I16, _BOOL))
+    ),
+    _aten.mul.Tensor: ((_I8, _I16), (_I8, _I16)),
+    **dict.fromkeys(
+        (_aten.maximum.default, _aten.minimum.default),
+        ((_I8, _I16, _BOOL), (_I8, _I16, _BOOL, _I32)),
+    ),
+    **dict.fromkeys(
+        (_aten.clamp.default, _aten.hardtanh.default), ((), (_I8, _I16, _I32))
+    ),
+    _aten.clamp.Tensor: ((_I8, _I16), (_I8, _I16, _I32)),
+    _aten.relu.default: ((_I8, _I16, _I32), (_I8, _I16, _I32)),
+    _aten.abs.default: ((_I8, _I16), (_I8, _I16, _I32)),
+    _aten.neg.default: ((_I8,), (_I8, _I16, _I32)),
+    **dict.fromkeys(
+        (
+            getattr(getattr(_aten, name), overload)
+            for name in ("eq", "ge", "gt", "le", "lt", "ne")
+            for overload in ("Tensor", "Scalar")
+        ),
+        ((_I8, _I16, _BOOL, _U8), ()),
+    ),
+}
 
 _Rule = Callable[[LowerableCheck, Node], "str | None"]
 
@@ -191,31 +195,7 @@ _RULES: Mapping[Any, tuple[_Rule, ...]] = {
     ),
     _aten.linear.default: (LowerableCheck.float_only, LowerableCheck.constant_weight),
     _aten.convolution.default: (LowerableCheck.constant_weight,),
-    **dict.fromkeys(
-        (_aten.add.Tensor, _aten.sub.Tensor),
-        (LowerableCheck.no_small_int, LowerableCheck.no_bool),
-    ),
-    **dict.fromkeys(
-        (_aten.mul.Tensor, _aten.abs.default), (LowerableCheck.no_small_int,)
-    ),
-    _aten.neg.default: (LowerableCheck.no_int8,),
-    **dict.fromkeys(
-        (_aten.maximum.default, _aten.minimum.default),
-        (
-            LowerableCheck.no_small_int,
-            LowerableCheck.no_bool,
-            LowerableCheck.no_int32_in_fp,
-        ),
-    ),
-    **dict.fromkeys(
-        (_aten.clamp.default, _aten.clamp.Tensor, _aten.hardtanh.default),
-        (LowerableCheck.no_int32_in_fp,),
-    ),
-    _aten.relu.default: (LowerableCheck.no_small_int, LowerableCheck.no_int32),
-    **dict.fromkeys(
-        (_aten.eq.Tensor, _aten.ge.Tensor, _aten.gt.Tensor),
-        (LowerableCheck.small_int_comparison,),
-    ),
+    **dict.fromkeys(_NO_INTEGER_FORM, (LowerableCheck.integer_dtype,)),
 }
 
 

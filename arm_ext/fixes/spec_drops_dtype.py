@@ -1,0 +1,53 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Say when ops stay on the CPU only because the TOSA spec lacks an extension.
+
+The gap: the default ``VgfCompileSpec`` has no ``bf16``; a bf16 model lowers to
+nothing at all, and the reason goes to ``logger.info``. The same holds for
+``fp8e4m3``, ``fp8e5m2``, ``cf`` (``cond``, ``while_loop``), ``int16``, and in
+TOSA 1.1 ``shape``, ``int64`` and ``mxfp``.
+
+What we do: after ``partition()`` one warning a call, through ``warnings`` and
+the logger, with the number of ops, the first of them, and the string to pass.
+What is delegated does not change, and nothing is said where an extension would
+not help or the target's hardware fixes the specification.
+
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+from arm_ext import fix
+from arm_ext.partitioner.spec_extensions import missing_extensions
+
+logger = logging.getLogger("arm_ext")
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    """Apply always: no release of executorch says it."""
+    del installed
+    return fix.apply()
+
+
+def install(patcher: Any) -> None:
+    patcher.wrap(
+        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition",
+        _warn_of_missing_extensions,
+        parameters=("self", "exported_program"),
+    )
+
+
+def _warn_of_missing_extensions(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> Any:
+    result = wrapped(*args, **kwargs)
+    missing = missing_extensions(instance, result.tagged_exported_program)
+    if missing is not None:
+        logger.warning("%s", missing)
+        warnings.warn(str(missing), stacklevel=3)
+    return result
