@@ -166,28 +166,32 @@ def _observe(patcher: Patcher) -> None:
 
     def report_reject(wrapped: Any, reporter: Any, args: tuple, kwargs: dict) -> None:
         node, reason = _node_and_reason(*args, **kwargs)
-        by_node = rejects.setdefault(reporter, {})
-        by_node.setdefault(node, []).append(reason)
+        rejects.setdefault(reporter, {}).setdefault(node, []).append(reason)
         wrapped(node, reason)
 
-    def get_table_report(
-        wrapped: Any, reporter: Any, args: tuple, kwargs: dict
-    ) -> str:
-        # A partitioner asks for the report once, when it is done; a reporter
-        # that only serves to try a node is never asked.
-        for node, reasons in rejects.get(reporter, {}).items():
+    def tag_module(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+        # Only this reporter speaks for the partitioner; others try out nodes.
+        tags = wrapped(*args, **kwargs)
+        for node, reasons in rejects.get(_reporter(*args, **kwargs), {}).items():
             known = node.meta.get(_META_KEY, ())
             node.meta[_META_KEY] = tuple(dict.fromkeys((*known, *reasons)))
-        return wrapped(*args, **kwargs)
+        return tags
 
-    reporter = "executorch.exir.backend.utils:WhyNoPartitionReporter"
     patcher.wrap(
-        f"{reporter}.report_reject",
+        "executorch.exir.backend.utils:WhyNoPartitionReporter.report_reject",
         report_reject,
         parameters=("self", "node", "reason"),
     )
     patcher.wrap(
-        f"{reporter}.get_table_report", get_table_report, parameters=("self",)
+        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner._tag_module",
+        tag_module,
+        parameters=(
+            "self",
+            "module",
+            "containing_program",
+            "reporter",
+            "tag_iterator",
+        ),
     )
     patcher.set(
         "executorch.backends.arm.operator_support.tosa_supported_operators:chain",
@@ -198,6 +202,12 @@ def _observe(patcher: Patcher) -> None:
 
 def _node_and_reason(node: Node, reason: str) -> tuple[Node, str]:
     return node, reason
+
+
+def _reporter(
+    module: Any, containing_program: Any, reporter: Any, tag_iterator: Any = None
+) -> Any:
+    return reporter
 
 
 def _chain_without_shortcut(*checks: OperatorSupportBase) -> OperatorSupportBase:

@@ -14,7 +14,7 @@ Vulkan driver (:mod:`arm_ext.vulkan`).
 
 import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,10 +127,12 @@ class CompiledDelegate(torch.nn.Module):
 
     def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         arrays = vulkan.run(self.vgf, [torch_tensor_to_numpy(x) for x in inputs])
-        return [
+        tensors = [
             numpy_to_torch_tensor(array, node)
             for array, node in zip(arrays, self.outputs)
         ]
+        _check_dtypes(tensors, self.outputs)
+        return tensors
 
 
 class ReferenceDelegate(torch.nn.Module):
@@ -146,7 +148,22 @@ class ReferenceDelegate(torch.nn.Module):
         self.output_node = delegate.original_module.graph.output_node()
 
     def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        return run_tosa_graph(self.tosa, self.tosa_spec, list(inputs), self.output_node)
+        tensors = run_tosa_graph(
+            self.tosa, self.tosa_spec, list(inputs), self.output_node
+        )
+        _check_dtypes(tensors, self.output_node.args[0])
+        return tensors
+
+
+def _check_dtypes(tensors: Sequence[torch.Tensor], declared: Sequence[Node]) -> None:
+    """Raise where the runtime would read an output as another dtype than it has."""
+    for tensor, node in zip(tensors, declared):
+        dtype = node.meta["val"].dtype
+        if tensor.dtype != dtype:
+            raise RuntimeError(
+                f"the delegate declares its output {node.name!r} as {dtype}, "
+                f"but its TOSA graph gives {tensor.dtype}"
+            )
 
 
 def executable(

@@ -6,10 +6,12 @@
 
 import argparse
 import dataclasses
+import itertools
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,6 +21,7 @@ from arm_ext._engine import installed_versions
 from arm_ext.programs import Case, cases, Outcome, shortfalls
 from arm_ext.programs.workers import run_both, Side, WorkerFailed
 from rich.console import Console, Group
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn
 from rich.table import Table
@@ -98,6 +101,8 @@ def check(args: argparse.Namespace) -> int:
         return 0
     if reason := _missing(chosen):
         return _cannot(reason)
+    if args.json and not os.access(Path(args.json).resolve().parent, os.W_OK):
+        return _cannot(f"--json: {args.json} is not in a folder that can be written")
     start = time.perf_counter()
     try:
         stock, patched = _run(chosen)
@@ -184,44 +189,68 @@ _COLOUR = {Verdict.MET: "green", Verdict.OPEN: "yellow", Verdict.WORSE: "bold re
 
 
 def _report(rows: Sequence[Row], verbose: bool, width: int) -> Group:
-    parts: list[Any] = [_table(rows, width)]
+    parts: list[Any] = [*_tables(rows, width)]
     worse = [row for row in rows if row.verdict is Verdict.WORSE]
     if worse:
         parts += [Text("\nWorse than expected", style="bold")]
-        parts += [_indented(f"{r.case.name}: {'; '.join(r.shortfalls)}") for r in worse]
+        parts += [_entry(row.case.name, "; ".join(row.shortfalls)) for row in worse]
     left = [(row.case, row.patched, "") for row in rows]
     if verbose:
         left += [(row.case, row.stock, " (stock)") for row in rows]
-    reasons = _reasons(left)
-    if reasons:
+    if reasons := _reasons(left):
         parts += [Text("\nLeft on the CPU, and why", style="bold"), *reasons]
     return Group(*parts)
 
 
-def _table(rows: Sequence[Row], width: int) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, width=min(width, 160))
-    table.add_column("program", overflow="fold", ratio=5)
-    table.add_column("target", no_wrap=True, min_width=13)
-    table.add_column("stock", ratio=5)
-    table.add_column("patched", ratio=5)
-    table.add_column("", no_wrap=True, min_width=5)
-    gap = program = None
-    for row in rows:
-        if row.case.program.gap is not gap:
-            gap = row.case.program.gap
-            table.add_section()
-            closed = gap.fix or "open"
-            table.add_row(Text(f"{gap.name}: {gap.title} [{closed}]", style="bold"))
-        name = row.case.program.name.partition("/")[2]
-        table.add_row(
-            f"  {name}" if row.case.program is not program else "",
-            row.case.target,
-            _cell(row.stock),
-            _cell(row.patched),
-            Text(row.verdict.value, style=_COLOUR[row.verdict]),
+def _tables(rows: Sequence[Row], width: int) -> Iterator[Text | Table]:
+    """Yield a heading and a table for each gap, all with the same columns."""
+    layout = _Layout.for_rows(rows, width)
+    yield layout.table(["program", "target", "stock", "patched", ""], "bold")
+    for gap, group in itertools.groupby(rows, lambda row: row.case.program.gap):
+        state = f"closed by {gap.fix}" if gap.fix else "open"
+        yield Text.assemble(
+            "\n", (gap.name, "bold"), f": {gap.title} ", (f"({state})", "dim")
         )
-        program = row.case.program
-    return table
+        table = layout.table()
+        program = None
+        for row in group:
+            new = row.case.program is not program
+            program = row.case.program
+            table.add_row(
+                program.name.partition("/")[2] if new else "",
+                row.case.target,
+                _cell(row.stock),
+                _cell(row.patched),
+                Text(row.verdict.value, style=_COLOUR[row.verdict]),
+            )
+        yield table
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The widths of the columns, in characters."""
+
+    program: int
+    target: int
+    outcome: int
+    verdict: int = 5
+
+    @classmethod
+    def for_rows(cls, rows: Sequence[Row], width: int) -> "_Layout":
+        target = max(len(row.case.target) for row in rows)
+        names = [row.case.program.name.partition("/")[2] for row in rows]
+        program = min(max(map(len, names)), width // 4)
+        rest = min(width, 160) - program - target - cls.verdict - 4 * 2
+        return cls(program, target, rest // 2)
+
+    def table(self, row: Sequence[str] = (), style: str = "") -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for column in (self.program, self.target, self.outcome, self.outcome):
+            table.add_column(width=column, overflow="fold")
+        table.add_column(width=self.verdict)
+        if row:
+            table.add_row(*row, style=style)
+        return table
 
 
 def _cell(outcome: Outcome) -> Text:
@@ -243,23 +272,25 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _indented(text: str) -> Text:
-    return Text(f"  {text}")
+def _entry(name: str, text: str) -> Padding:
+    """Return a paragraph that starts with a bold name, indented."""
+    body = Text.assemble((name, "bold"), f": {text}", overflow="fold")
+    return Padding(body, (0, 0, 0, 2))
 
 
-def _reasons(left: Sequence[tuple[Case, Outcome, str]]) -> list[Text]:
+def _reasons(left: Sequence[tuple[Case, Outcome, str]]) -> list[Padding]:
     """Return one entry an op and set of reasons, with the programs it is in."""
-    where: dict[tuple[str, tuple[str, ...]], dict[str, str | None]] = {}
+    where: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for case, outcome, note in left:
         for op in outcome.left:
-            programs = where.setdefault((op.op, op.reasons), {})
-            programs.setdefault(case.name + note, op.source)
-    texts = []
-    for (op, reasons), programs in where.items():
-        why = "; ".join(reasons) or "no partitioner gave a reason"
-        texts.append(Text.assemble("  ", (op, "bold"), f": {why}"))
-        texts.append(Text(f"    in {', '.join(programs)}", style="dim"))
-    return texts
+            place = f" ({os.path.basename(op.location)})" if op.location else ""
+            where.setdefault((op.op, op.reasons), {})[case.name + note + place] = None
+    entries = []
+    for (op, reasons), places in where.items():
+        entries.append(_entry(op, "; ".join(reasons) or "no partitioner gave a reason"))
+        places_text = Text(f"in {', '.join(places)}", style="dim", overflow="fold")
+        entries.append(Padding(places_text, (0, 0, 0, 4)))
+    return entries
 
 
 def _summary(rows: Sequence[Row], patched: Side, seconds: float) -> Text:

@@ -12,13 +12,19 @@ DYNAMIC = Gap(0, "dynamic-batch", "a dynamic batch stops the lowering")
 SPECIAL = Gap(0, "special-values", "isnan, isinf and fmod stay on the CPU")
 
 
-@BOUNDARY.program("ethos-u85-256", U55)
-def shared_input():
-    """A split that a convolution and an op on the CPU read."""
+@BOUNDARY.program(
+    "ethos-u85-256",
+    U55,
+    expected=Expected(delegates=2, cpu_ops=("aten.atan2.default",)),
+)
+def shared_split():
+    """Half of a split leaves the delegate twice: to the CPU and as an output."""
 
     def forward(module, x):
-        a, b = module.layers[0](x).chunk(2, 1)
-        return module.layers[1](a), torch.atan2(a, b)
+        first, second = module.layers[0](x).split(4, 1)
+        flat = second.flatten(2)
+        turned = torch.atan2(flat, flat + 1.0)
+        return module.layers[1](first).flatten(2) + turned, second
 
     model = Model(forward, torch.nn.Conv2d(4, 8, 1), torch.nn.Conv2d(4, 4, 1))
     return model, (torch.randn(1, 4, 4, 4),)

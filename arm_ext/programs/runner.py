@@ -173,9 +173,14 @@ def _partition(
 
 
 def _left(ops: Sequence[LeftOp]) -> tuple[Left, ...]:
-    return tuple(
-        Left(op.op, op.reasons, str(op.source) if op.source else None) for op in ops
-    )
+    return tuple(_left_one(op) for op in ops)
+
+
+def _left_one(op: LeftOp) -> Left:
+    if op.source is None:
+        return Left(op.op, op.reasons)
+    location = f"{op.source.file}:{op.source.line}"
+    return Left(op.op, op.reasons, location, op.source.code)
 
 
 def _allowed(expected: Expected, exported: ExportedProgram) -> float:

@@ -143,7 +143,7 @@ def _records(process: subprocess.Popen) -> Iterable[dict[str, Any]]:
 def outcome_of(record: dict[str, Any]) -> Outcome:
     """Return the outcome that a worker wrote as JSON."""
     left = tuple(
-        Left(op["op"], tuple(op["reasons"]), op["source"]) for op in record["left"]
+        Left(**{**op, "reasons": tuple(op["reasons"])}) for op in record["left"]
     )
     return Outcome(**{**record, "left": left, "warnings": tuple(record["warnings"])})
 
