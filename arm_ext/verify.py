@@ -196,7 +196,16 @@ def executable(
             return CompiledDelegate(delegate)
         return ReferenceDelegate(delegate)
 
-    return _replace_delegates(exported_program_of(program, method).module(), stand_in)
+    module = exported_program_of(program, method).module()
+    _own_buffers(module)
+    return _replace_delegates(module, stand_in)
+
+
+def _own_buffers(module: GraphModule) -> None:
+    """Give the module buffers of its own: those of the program are shared with it."""
+    for owner in module.modules():
+        for name, buffer in owner._buffers.items():
+            owner._buffers[name] = None if buffer is None else buffer.clone()
 
 
 def _replace_delegates(
@@ -263,6 +272,7 @@ def run(
     Raises:
         ValueError: A delegate belongs to a backend that is not Arm's, or ``vgf``
             is unknown.
+        RuntimeError: A delegate gives an output in another dtype than it declares.
         ToolUnavailable: ``vgf="run"`` needs something that is not installed; the
             message says what and how to get it.
 

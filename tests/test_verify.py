@@ -5,6 +5,7 @@
 """``verify.run``: lowered programs give eager's numbers in Python."""
 
 import threading
+from dataclasses import replace
 
 import arm_ext
 import pytest
@@ -13,6 +14,7 @@ from arm_ext import verify
 from arm_ext.targets import lower, quantize, Target, TARGETS
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.backends.arm.vgf import backend as vgf_backend
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
     XnnpackPartitioner,
 )
@@ -235,18 +237,33 @@ def test_program_without_delegates():
     torch.testing.assert_close(verify.run(edge, x), x)
 
 
-def test_another_thread_may_lower_meanwhile(split):
-    _, x, edge = split
-    module, inputs = conv_relu()
-    lowered = []
-    thread = threading.Thread(
-        target=lambda: lowered.append(lower(module, inputs, TARGETS["vgf"]))
+def test_rebuilding_leaves_other_threads_their_compiler(split, monkeypatch):
+    monkeypatch.setattr(vgf_backend, "vgf_compile", lambda *args: b"compiled")
+    compiled = []
+
+    class Details:
+        """Compiles in another thread, then in the one that rebuilds."""
+
+        @staticmethod
+        def preprocess(program, compile_specs):
+            def compile():
+                spec = TARGETS["vgf"].compile_spec()
+                return vgf_backend.VgfBackend._compile_tosa_flatbuffer(b"tosa", spec)
+
+            thread = threading.Thread(target=lambda: compiled.append(compile()))
+            thread.start()
+            thread.join()
+            compile()
+
+    backend = replace(verify._BACKENDS["VgfBackend"], details=Details)
+    monkeypatch.setitem(verify._BACKENDS, "VgfBackend", backend)
+    delegate = next(
+        m
+        for m in split[2].exported_program().graph_module.modules()
+        if hasattr(m, "processed_bytes")
     )
-    thread.start()
-    while thread.is_alive():
-        verify.run(edge, x)
-    thread.join()
-    assert len(lowered) == 1
+    assert verify.tosa_of(delegate) == b"tosa"
+    assert compiled == [b"compiled"]
 
 
 def test_stock_program_runs_too():
