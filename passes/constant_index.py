@@ -38,35 +38,26 @@ def expand_masks(
     return expanded
 
 
-def normalize(index: torch.Tensor, size: int, *, exact: bool = True) -> torch.Tensor:
+def normalize(index: torch.Tensor, size: int) -> torch.Tensor:
     """Return ``index`` as int64 with every value in ``[0, size)``.
 
     Args:
         index (torch.Tensor): Integer tensor of any shape.
         size (int): Size of the indexed dimension.
-        exact (bool): False when ``size`` is only the least size that a symbolic
-            dimension takes, so that a negative value has no fixed meaning.
 
     Raises:
-        IndexRefused: A value is out of range, does not fit int32, or is negative
-            where the size is not known.
+        IndexRefused: The index is empty, or a value is out of range or does not
+            fit int32.
 
     """
     index = index.to(torch.int64)
     if index.numel() == 0:
         raise IndexRefused("the index is empty, and TOSA has no empty tensors")
     low, high = int(index.min()), int(index.max())
-    if low < 0 and not exact:
-        raise IndexRefused(
-            f"the index holds {low}, which counts from the end of a dimension of "
-            "symbolic size"
-        )
     if low < -size or high >= size:
         value = low if low < -size else high
-        least = "" if exact else "at least "
         raise IndexRefused(
-            f"the index holds {value}, out of range for a dimension of size "
-            f"{least}{size}"
+            f"the index holds {value}, out of range for a dimension of size {size}"
         )
     if high > INT32_MAX:
         raise IndexRefused(f"the index holds {high}, which does not fit int32")
@@ -84,7 +75,7 @@ def index_every_leading_dim(
     ``None`` lies between two of them.
 
     Args:
-        shape (Sequence[int]): Shape of the source, static where ``None`` stands.
+        shape (Sequence[int]): Shape of the source.
         indices (Sequence[torch.Tensor | None]): One entry a leading dimension;
             the last is a tensor.
 
@@ -127,8 +118,7 @@ def index_of_each_element(
     """
 
     def repeats(d: int) -> bool:
-        whole = isinstance(shape[d], int) and index.shape[d] == shape[d]
-        return whole and bool((index == index.narrow(d, 0, 1)).all())
+        return index.shape[d] == shape[d] and bool((index == index.narrow(d, 0, 1)).all())
 
     while index.dim() - 1 > dim and repeats(index.dim() - 1):
         index = index.select(-1, 0)

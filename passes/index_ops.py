@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
-from torch.utils._sympy.numbers import int_oo
 
 from .constant_evaluator import ConstantEvaluator, MutableConstant, NotConstant
 from .constant_index import (
@@ -145,6 +144,10 @@ def places_of(
         IndexRefused: A value is out of range, or the form has no equivalent.
 
     """
+    for dim, size in enumerate(op.shape):
+        if not isinstance(size, int):
+            # The lowering reshapes the source, which takes the shape extension.
+            raise IndexRefused(f"dimension {dim} of the source has a symbolic size")
     if op.dim is not None:
         return _places_of_elements(op, op.dim, values[0])
     if not any(isinstance(value, Node) for value in values):
@@ -154,7 +157,7 @@ def places_of(
     while values and values[-1] is None:
         values = values[:-1]
     return [
-        _normalize(value, op, dim) if isinstance(value, torch.Tensor) else value
+        normalize(value, op.shape[dim]) if isinstance(value, torch.Tensor) else value
         for dim, value in enumerate(values)
     ]
 
@@ -166,16 +169,7 @@ def _places_of_elements(
         raise IndexRefused(
             f"the index has rank {index.dim()} and its source rank {len(op.shape)}"
         )
-    return index_of_each_element(op.shape, dim, _normalize(index, op, dim))
-
-
-def _normalize(index: torch.Tensor, op: IndexOp, dim: int) -> torch.Tensor:
-    size = op.shape[dim]
-    if isinstance(size, int):
-        return normalize(index, size)
-    lower = size.node.shape_env.bound_sympy(size.node.expr).lower
-    least = 0 if lower in (int_oo, -int_oo) else int(lower)
-    return normalize(index, least, exact=False)
+    return index_of_each_element(op.shape, dim, normalize(index, op.shape[dim]))
 
 
 def every_leading_dim(
@@ -184,18 +178,13 @@ def every_leading_dim(
     """Return places without None, as ``index_every_leading_dim`` does.
 
     Raises:
-        IndexRefused: A skipped dimension is symbolic, or stands beside an index
-            computed at run time.
+        IndexRefused: A dimension is skipped beside an index computed at run time.
 
     """
-    skipped = [dim for dim, place in enumerate(places) if place is None]
-    if not skipped:
+    if all(place is not None for place in places):
         return list(places)
     if any(isinstance(place, Node) for place in places):
         raise IndexRefused("a dimension is skipped beside an index computed at run time")
-    for dim in skipped:
-        if not isinstance(op.shape[dim], int):
-            raise IndexRefused(f"dimension {dim} is skipped and has a symbolic size")
     return index_every_leading_dim(op.shape, places)
 
 

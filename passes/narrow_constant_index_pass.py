@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
+import sympy
 import torch
 from executorch.backends.arm._passes import ArmPass
 from executorch.backends.transforms.utils import delete_constant_placeholder
@@ -18,7 +18,7 @@ from executorch.exir.pass_base import ExportPass
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_aggregate
+from torch.fx.node import map_aggregate, map_arg
 from torch.fx.passes.infra.pass_base import PassResult
 
 from .constant_evaluator import (
@@ -39,8 +39,7 @@ from .index_ops import (
     values_to_cut,
     writes_no_place_twice,
 )
-
-logger = logging.getLogger(__name__)
+from .specialize_symbols import specialize
 
 # Meta key of a node that must stay on the CPU; the value is the reason.
 CONSTANT_INDEX_REJECT_KEY = "arm_constant_index_reject"
@@ -70,6 +69,9 @@ class NarrowConstantIndexPass(ArmPass):
     Writes become ``index_put``, if no place is written twice::
 
         scatter(x, 1, i, src)  ->     index_put(x, [range(N) as [N, 1], i32], src)
+
+    A mask selects a number of places that is known now, so the symbol that stood
+    for this size is replaced in the whole graph.
 
     An op whose index is refused, or whose rewritten form the partitioner does
     not take, is left as it was, with the reason in
@@ -106,6 +108,8 @@ class NarrowConstantIndexPass(ArmPass):
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
         for node in list(graph_module.graph.nodes):
+            if node._erased:
+                continue
             node.meta.pop(CONSTANT_INDEX_REJECT_KEY, None)
             if (op := match(node)) is None:
                 continue
@@ -168,17 +172,19 @@ class NarrowConstantIndexPass(ArmPass):
     def _rewrite(
         self, node: Node, op: IndexOp, target: Any, args: tuple[Any, ...]
     ) -> None:
-        before = node.target, node.args, node.kwargs
+        before = node.target, node.args, node.kwargs, node.meta["val"]
         node.target, node.kwargs = target, {}
         node.args = map_aggregate(args, self._as_node)
         cuts = self._cut_values(node, op)
+        if not op.is_write:
+            node.meta["val"] = target(*map_arg(node.args, tensor_of))
         for changed in (*cuts, node):
             if reason := self._why_not(changed):
-                node.target, node.args, node.kwargs = before
+                node.target, node.args, node.kwargs, node.meta["val"] = before
                 for cut in reversed(cuts):
                     node.graph.erase_node(cut)
                 raise IndexRefused(reason)
-        logger.debug("%s: index narrowed to int32", node.name)
+        specialize(node.graph, _sizes_of_a_mask(before[-1], node.meta["val"]))
 
     def _cut_values(self, node: Node, op: IndexOp) -> list[Node]:
         """Cut the values of a scatter to the shape of its index."""
@@ -262,6 +268,17 @@ class NarrowConstantIndexPass(ArmPass):
                 self.exported_program, node
             ):
                 delete_constant_placeholder(self.exported_program, node)
+
+
+def _sizes_of_a_mask(
+    symbolic: torch.Tensor, static: torch.Tensor
+) -> dict[sympy.Symbol, int]:
+    """Return the value of each symbol that stood for the size of a mask."""
+    return {
+        size.node.expr: known
+        for size, known in zip(symbolic.shape, static.shape)
+        if isinstance(size, torch.SymInt)
+    }
 
 
 def _is_removable(program: ExportedProgram, node: Node) -> bool:
