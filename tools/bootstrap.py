@@ -71,7 +71,9 @@ def ensure_venv_module() -> None:
         )
     say(f"installing the Debian package {package}, which python3 -m venv needs")
     run("apt-get", "update", "-qq", stdout=subprocess.DEVNULL)
-    run("apt-get", "install", "-y", "-qq", package, stdout=subprocess.DEVNULL)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ("apt-get", "install", "-y", "-qq", package)
+    run(*install, env=env, stdout=subprocess.DEVNULL)
 
 
 def make_venv() -> None:
