@@ -7,7 +7,7 @@
 import torch
 from arm_ext.programs._program import Expected, Flow, Gap
 
-GAP = Gap(6, "partition", "partition() takes cubic time")
+GAP = Gap(6, "partition", "partition() takes cubic time", fix="partitioner")
 BLOCKS = 100
 
 
