@@ -14,6 +14,7 @@ Environment variables, read once at import:
 """
 
 import os
+import sys
 
 from arm_ext._engine import apply, check_names, patched, revert, Row, Status, status
 from arm_ext.fix import State
@@ -21,7 +22,7 @@ from arm_ext.fix import State
 __all__ = ["apply", "patched", "revert", "Row", "State", "Status", "status"]
 
 
-def _apply_on_import() -> None:
+def _apply_from_environment() -> None:
     if os.environ.get("ARM_EXT") == "0":
         return
     names = os.environ.get("ARM_EXT_DISABLE", "").split(",")
@@ -29,4 +30,10 @@ def _apply_on_import() -> None:
     apply(disable=check_names(disable, "ARM_EXT_DISABLE"))
 
 
-_apply_on_import()
+def _is_command() -> bool:
+    """Whether this is ``arm-ext``, which loads executorch only where it must."""
+    return [os.path.basename(path) for path in sys.argv[:1]] == ["arm-ext"]
+
+
+if not _is_command():
+    _apply_from_environment()

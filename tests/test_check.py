@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from arm_ext import toolchain
@@ -69,13 +70,12 @@ def outcomes(monkeypatch):
 def real_run(tmp_path_factory):
     """One program for real: exit status, what was printed, what was written."""
     path = tmp_path_factory.mktemp("check") / "check.json"
-    command = "from arm_ext.cli import main; import sys; sys.exit(main())"
     result = subprocess.run(
-        [sys.executable, "-c", command, "check", "--only", "preserved/pad-bf16"]
-        + ["--target", "vgf", "--json", str(path)],
+        [str(Path(sys.executable).with_name("arm-ext")), "check"]
+        + ["--only", "preserved/pad-bf16", "--target", "vgf", "--json", str(path)],
         capture_output=True,
         text=True,
-        env={**os.environ, "ARM_EXT": "0", "COLUMNS": "100"},
+        env={**os.environ, "COLUMNS": "100"},
     )
     return result, json.loads(path.read_text())
 
@@ -89,6 +89,7 @@ def test_real_run_meets_the_expectation(real_run):
 
 def test_nothing_but_the_table_reaches_a_pipe(real_run):
     result, _ = real_run
+    assert result.stderr == ""
     assert "\x1b" not in result.stdout
     for noise in ("Failed to load", "WARNING", "Warning", "━", "W1"):
         assert noise not in result.stdout
@@ -107,6 +108,13 @@ def test_json(real_run):
     assert only["patched"]["pte_bytes"] > 0 and only["patched"]["difference"] == 0
     for op in only["patched"]["left"]:
         assert op["reasons"] and "preserved_ops.py:" in op["location"]
+
+
+def test_status_prints_the_table_alone():
+    command = str(Path(sys.executable).with_name("arm-ext"))
+    result = subprocess.run([command, "status"], capture_output=True, text=True)
+    assert result.returncode == 0 and result.stderr == ""
+    assert result.stdout.startswith("fix ") and "applied" in result.stdout
 
 
 # Exit status
@@ -211,7 +219,8 @@ def test_table_shows_both_sides():
 
 
 def test_reasons_are_grouped_and_stock_only_when_verbose():
-    ops = (Left("aten.topk.default", ("not in the list", "int64 output"), "/models/m.py:3", "x"),)
+    reasons = "not in the list", "int64 output"
+    ops = (Left("aten.topk.default", reasons, "/models/m.py:3", "x"),)
     rows = [row(replace(GOOD, left=ops), stock=replace(GOOD, left=ops))]
     text = rendered(rows, 140)
     assert "aten.topk.default: not in the list; int64 output" in text
@@ -274,7 +283,8 @@ def test_a_hanging_program_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_ends_at_once_is_an_error(monkeypatch):
-    monkeypatch.setattr(workers, "_WORKER", (sys.executable, "-c", "raise SystemExit(3)"))
+    worker = (sys.executable, "-c", "raise SystemExit(3)")
+    monkeypatch.setattr(workers, "_WORKER", worker)
     with pytest.raises(WorkerFailed, match="ended with 3"):
         workers.run_both(list(CASES.values())[:1])
 

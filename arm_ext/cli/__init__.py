@@ -5,14 +5,39 @@
 """``arm-ext``: what the package changed, and the proof on real programs."""
 
 import argparse
-from collections.abc import Sequence
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
 
 from arm_ext.cli import check, setup_converter
+
+
+@contextlib.contextmanager
+def executorch_loads() -> Iterator[None]:
+    """Keep what executorch and torchao print while they load from the user.
+
+    Their native libraries write to the file descriptor, so that is what goes to
+    the null device; an exception is printed as ever.
+
+    """
+    sys.stderr.flush()
+    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
 
 
 def _status(args: argparse.Namespace) -> int:
     import arm_ext
 
+    with executorch_loads():
+        arm_ext._apply_from_environment()
     print(arm_ext.status())
     return 0
 

@@ -219,8 +219,8 @@ def _tables(rows: Sequence[Row], width: int) -> Iterator[Text | Table]:
             table.add_row(
                 program.name.partition("/")[2] if new else "",
                 row.case.target,
-                _cell(row.stock),
-                _cell(row.patched),
+                _cell(row.stock, row.case),
+                _cell(row.patched, row.case),
                 Text(row.verdict.value, style=_COLOUR[row.verdict]),
             )
         yield table
@@ -253,7 +253,7 @@ class _Layout:
         return table
 
 
-def _cell(outcome: Outcome) -> Text:
+def _cell(outcome: Outcome, case: Case) -> Text:
     if outcome.error is not None:
         return Text(outcome.error, style="red")
     parts = [_count(outcome.delegates or 0, "delegate")]
@@ -263,6 +263,9 @@ def _cell(outcome: Outcome) -> Text:
         parts.append(f"diff {outcome.difference:.2g}")
     if outcome.pte_bytes is not None:
         parts.append("pte")
+    warns = case.expected.warns
+    if warns and any(warns in warning for warning in outcome.warnings):
+        parts.append("warns")
     if outcome.partition_seconds is not None and outcome.partition_seconds > 0.5:
         parts.append(f"partition {outcome.partition_seconds:.1f} s")
     return Text(", ".join(parts))
@@ -304,8 +307,10 @@ def _summary(rows: Sequence[Row], patched: Side, seconds: float) -> Text:
         f"{seconds:.0f} s",
     ]
     skipped = [fix["fix"] for fix in patched.fixes if fix["state"] == "skipped"]
-    note = f"\nFixes skipped: {', '.join(skipped)}; see `arm-ext status`" if skipped else ""
-    return Text(f"\n{', '.join(parts)}{note}")
+    text = f"\n{', '.join(parts)}"
+    if skipped:
+        text += f"\nFixes skipped: {', '.join(skipped)}; see `arm-ext status`"
+    return Text(text)
 
 
 def _as_json(rows: Sequence[Row], patched: Side) -> dict[str, Any]:
