@@ -197,6 +197,11 @@ def test_list(capsys):
     assert "mish/conv-mish-conv" in out and "Conv1d, Mish, Conv1d." in out
 
 
+def test_list_shows_brackets(capsys):
+    assert main(["check", "--list", "--only", "index/list-in-the-code"]) == 0
+    assert "x[:, [0, 2]]." in capsys.readouterr().out
+
+
 # The table
 
 

@@ -177,11 +177,13 @@ def _run(chosen: Sequence[Case]) -> tuple[Side, Side]:
 
 
 def _list(chosen: Sequence[Case]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("program", "target", "what it is"):
-        table.add_column(title, overflow="fold")
-    for case in chosen:
-        table.add_row(case.program.name, case.target, case.program.summary)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    table.add_row("program", "what it is", "targets", style="bold")
+    for program, group in itertools.groupby(chosen, lambda case: case.program):
+        targets = ", ".join(case.target for case in group)
+        table.add_row(*map(Text, (program.name, program.summary, targets)))
     return table
 
 

@@ -97,7 +97,7 @@ class Gap:
 
         def register(build: Build) -> Build:
             name = f"{self.name}/{build.__name__.replace('_', '-')}"
-            summary = (build.__doc__ or "").strip()
+            summary = (build.__doc__ or "").strip().replace("``", "")
             PROGRAMS.append(Program(name, summary, self, build, targets, **options))
             return build
 
