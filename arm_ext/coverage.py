@@ -4,15 +4,13 @@
 # LICENSE file in the root directory of this source tree.
 """What was delegated in a lowered program, what was not, and why."""
 
-import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import torch
+from arm_ext.partitioner.source import Source, source_of
 from arm_ext.patcher import Patcher
 from arm_ext.verify import exported_program_of
 from torch.fx import GraphModule, Node
@@ -21,20 +19,6 @@ from torch.fx.passes.operator_support import create_op_support, OperatorSupportB
 _META_KEY = "arm_ext.reject_reasons"
 # What a delegate boundary or the memory plan needs was not left on the CPU.
 _BOUNDARY = ("executorch_call_delegate", "getitem", "alloc")
-_TORCH = str(Path(torch.__file__).parent)
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+).*\n\s*(?P<code>.*)')
-
-
-@dataclass(frozen=True)
-class Source:
-    """The line of the model that an op comes from."""
-
-    file: str
-    line: int
-    code: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.code}"
 
 
 @dataclass(frozen=True)
@@ -109,21 +93,6 @@ def left_op(node: Node) -> LeftOp:
 def op_name(node: Node) -> str:
     """Return the name of a ``call_function`` node's op."""
     return getattr(node.target, "__name__", str(node.target))
-
-
-def source_of(node: Node) -> Source | None:
-    """Return the innermost line of the model in the node's stack trace.
-
-    Lines inside torch and in code that torch generated count only when there is
-    no other: they say nothing about the model.
-
-    """
-    frames = [
-        Source(frame["file"], int(frame["line"]), frame["code"].strip())
-        for frame in _FRAME.finditer(node.meta.get("stack_trace") or "")
-    ]
-    of_model = [f for f in frames if not f.file.startswith((_TORCH, "<"))]
-    return next(reversed(of_model or frames), None)
 
 
 def _calls(module: GraphModule) -> Iterator[Node]:

@@ -142,5 +142,8 @@ def _forget_quantization(node: Node) -> None:
     """
     custom = node.meta.get("custom", {})
     if ArmAnnotationInfo.CUSTOM_META_KEY in custom:
-        kept = {k: v for k, v in custom.items() if k != ArmAnnotationInfo.CUSTOM_META_KEY}
-        node.meta["custom"] = kept
+        node.meta["custom"] = {
+            key: value
+            for key, value in custom.items()
+            if key != ArmAnnotationInfo.CUSTOM_META_KEY
+        }

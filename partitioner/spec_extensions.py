@@ -14,13 +14,14 @@ the extended specification, and only ops that this changes are counted.
 from __future__ import annotations
 
 import copy
-import re
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from arm_ext.partitioner.source import Source, source_of
 from executorch.backends.arm.tosa.partitioner import (
     DecomposableResizeSupported,
     TOSAPartitioner,
@@ -42,7 +43,10 @@ _EXTENSION_OF: Mapping[torch.dtype, str] = {
     torch.int64: "int64",
 }
 _CONTROL_FLOW = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+# What an extension needs beside the specification: (output format, extension).
+_CAVEATS: Mapping[tuple[str, str], str] = {
+    ("vgf", "cf"): "model converter 0.10.0 does not compile TOSA control flow",
+}
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,14 @@ class MissedOp:
         op (str): Name of the op, ``"aten.linear.default"``.
         extensions (tuple[str, ...]): The missing extensions its dtypes or its
             kind ask for.
-        source (str): ``file:line`` of the model, empty where export kept none.
+        source (Source | None): The line of the model, where export kept it.
 
     """
 
     node: str
     op: str
     extensions: tuple[str, ...]
-    source: str
+    source: Source | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class MissingExtensions:
         compile_spec (str): Name of the class that takes the string.
         ops (tuple[MissedOp, ...]): The ops that would be delegated, in graph
             order, branches and loop bodies first.
+        caveats (tuple[str, ...]): What the target's compiler cannot do yet with
+            an extension that the partitioner takes.
 
     """
 
@@ -83,18 +89,20 @@ class MissingExtensions:
     extended_spec: str
     compile_spec: str
     ops: tuple[MissedOp, ...]
+    caveats: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = Counter("+".join(op.extensions) for op in self.ops)
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
         first = "; ".join(
-            f"{op.node} ({op.source})" if op.source else op.node for op in self.ops[:3]
+            f"{op.op} at {op.source or op.node}" for op in self.ops[:3]
         )
         more = f"; and {len(self.ops) - 3} more" if len(self.ops) > 3 else ""
         return (
             f"{self.spec} leaves ops on the CPU that its extensions would take "
             f"({kinds}): {first}{more}. "
             f'Pass {self.compile_spec}("{self.extended_spec}") to delegate them.'
+            + "".join(f" But {caveat}." for caveat in self.caveats)
         )
 
 
@@ -114,7 +122,8 @@ def missing_extensions(
             for its profiles changes what is delegated.
 
     """
-    if partitioner.compile_spec._get_output_format() == "vela":
+    output_format = partitioner.compile_spec._get_output_format()
+    if output_format == "vela":
         return None
     spec = partitioner.tosa_spec
     left = {node for node in _calls(program.graph_module) if not _is_tagged(node)}
@@ -138,19 +147,23 @@ def missing_extensions(
         ops=tuple(
             _missed_op(node, wanted)
             for node in _calls(program.graph_module)
-            if node in taken
+            if node in taken and node.target is not operator.getitem
+        ),
+        caveats=tuple(
+            _CAVEATS[output_format, extension]
+            for extension in sorted(wanted)
+            if (output_format, extension) in _CAVEATS
         ),
     )
 
 
 def _missed_op(node: Node, extensions: set[str]) -> MissedOp:
     asked = tuple(sorted(_features(node) & extensions))
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     return MissedOp(
         node=node.name,
         op=getattr(node.target, "__name__", str(node.target)),
         extensions=asked or tuple(sorted(extensions)),
-        source=":".join(frames[-1]) if frames else "",
+        source=source_of(node),
     )
 
 
@@ -184,7 +197,9 @@ def _can_add(spec: TosaSpecification, extension: str) -> bool:
 
 
 def _extend(spec: TosaSpecification, extensions: set[str]) -> TosaSpecification:
-    return TosaSpecification.create_from_string("+".join([str(spec), *sorted(extensions)]))
+    return TosaSpecification.create_from_string(
+        "+".join([str(spec), *sorted(extensions)])
+    )
 
 
 def _taken(
