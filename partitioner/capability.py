@@ -53,7 +53,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from torch.fx import GraphModule, Node
 from torch.fx.node import _get_qualified_name
@@ -226,8 +226,7 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         may_move: Callable[[Node], bool],
     ) -> list[Partition] | None:
         """Move getitems and drop small partitions; None if that closed a cycle."""
-        moves = _getitem_moves(nodes, partitions, may_move)
-        _move(moves, partitions)
+        moves = _move_getitems(nodes, partitions, may_move)
         if not self.allows_single_node_partition:
             partitions = [p for p in partitions if self._computes_enough(p)]
         if self.boundary == "fewest-bytes":
@@ -285,12 +284,12 @@ def _one_input(node: Node) -> bool:
     return len(node.all_input_nodes) == 1
 
 
-def _getitem_moves(
+def _move_getitems(
     nodes: Sequence[Node],
     partitions: Sequence[Partition],
     may_move: Callable[[Node], bool],
-) -> dict[Node, Partition | None]:
-    """Return where the getitem nodes that are not with their producer must go.
+) -> Iterable[Node]:
+    """Move getitem nodes to the partition of their producer; return what moved.
 
     A producer is a node that is used by getitem nodes only. Torch repeats passes
     over the graph until no getitem moves any more, and a moved node goes to the
@@ -303,10 +302,12 @@ def _getitem_moves(
     passes never end. Here it follows the value.
 
     """
+    producers = tuple_producers(nodes)
+    if not producers:
+        return ()
     home = {node: partition for partition in partitions for node in partition.nodes}
     goal: dict[Node, Partition | None] = {}
     last_pass: dict[Node, int] = {}
-    producers = tuple_producers(nodes)
     for node in producers:
         target = goal[node] if node in goal else home.get(node)
         passes = last_pass.get(node, 0)
@@ -317,16 +318,13 @@ def _getitem_moves(
             if may_move(getitem) and (passes or home.get(getitem) is not target):
                 goal[getitem] = target
                 last_pass[getitem] = passes + 1
-    return {getitem: goal[getitem] for getitem in sorted(goal, key=last_pass.get)}
-
-
-def _move(moves: dict[Node, Partition | None], partitions: Sequence[Partition]) -> None:
-    home = {node: partition for partition in partitions for node in partition.nodes}
-    for getitem, target in moves.items():
+    for getitem in sorted(goal, key=last_pass.__getitem__):
         if getitem in home:
             home[getitem].remove_node(getitem)
+        target = goal[getitem]
         if target is not None:
             target.add_node(getitem, None)
+    return goal
 
 
 def _is_outside(node: Node, members: dict[Node, int | None], removed: set[Node]) -> bool:

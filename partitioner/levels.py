@@ -174,6 +174,16 @@ def is_getitem(node: Node) -> bool:
 
 def tuple_producers(nodes: Sequence[Node]) -> dict[Node, None]:
     """Return the nodes that are used by getitem nodes only, in their order."""
+    used_by_getitem = {
+        source
+        for node in nodes
+        if node.target is operator.getitem and node.op == "call_function"
+        for source in node.all_input_nodes
+    }
+    if not used_by_getitem:
+        return {}
     return dict.fromkeys(
-        node for node in nodes if node.users and all(map(is_getitem, node.users))
+        node
+        for node in nodes
+        if node in used_by_getitem and all(map(is_getitem, node.users))
     )
