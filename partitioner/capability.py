@@ -99,7 +99,7 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         boundary: Where to put a node that several partitions could take.
             ``"latest"`` is torch's choice, the last partition that needs it.
             ``"fewest-bytes"`` moves fewer bytes in and out of partitions (see
-            :mod:`boundary`), with as many partitions; constants, views and casts
+            :mod:`boundary`), with no more partitions; constants, views and casts
             go with their consumer, and constants that could only be a partition
             of their own are left out.
 
