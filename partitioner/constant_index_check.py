@@ -43,7 +43,7 @@ class ConstantIndexCheck(OperatorSupportBase):
         if (op := match(node)) is None:
             return None
         indices = [index for index in op.indices if index is not None]
-        dtypes = {index.meta["val"].dtype for index in indices}
+        dtypes = {index.meta["val"].dtype for index in indices if "val" in index.meta}
         if not op.is_write and dtypes & {torch.bool, torch.uint8}:
             return "the mask is not constant: the shape of the result depends on data"
         if torch.int64 not in dtypes:

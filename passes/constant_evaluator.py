@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 from executorch.exir import ExportedProgram
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from torch._export.utils import (
     get_buffer,
     get_lifted_tensor_constant,
@@ -124,7 +125,9 @@ class ConstantEvaluator:
     def _compute(self, node: Node) -> torch.Tensor:
         if node.op != "call_function":
             return self._constant(node)
-        op = getattr(node.target, "_op", node.target)
+        op = node.target
+        if isinstance(op, EdgeOpOverload):
+            op = op._op
         if not _is_pure(op) or not _is_small(node):
             raise NotConstant(f"{node.name} is not computed at compile time")
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.value)

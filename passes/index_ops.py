@@ -71,7 +71,9 @@ def _index_select(source: Node, dim: int, index: Node) -> IndexOp:
     return IndexOp(source, (None,) * (dim % max(rank, 1)) + (index,))
 
 
-def _embedding(weight: Node, indices: Node, *options: Any) -> IndexOp:
+def _embedding(
+    weight: Node, indices: Node, *options: Any, **more_options: Any
+) -> IndexOp:
     return IndexOp(weight, (indices,))
 
 
@@ -194,6 +196,8 @@ def writes_no_place_twice(
     """Whether constant places alone tell all that is written apart."""
     given = [place for place in places if place is not None]
     shape = torch.broadcast_shapes(*(tensor_of(place).shape for place in given))
+    if not all(isinstance(size, int) for size in shape):
+        return False
     constants = [place for place in given if isinstance(place, torch.Tensor)]
     return selects_no_place_twice(constants, shape)
 

@@ -107,6 +107,7 @@ class NarrowConstantIndexPass(ArmPass):
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
+        refused: dict[Node, str] = {}
         for node in list(graph_module.graph.nodes):
             if node._erased:
                 continue
@@ -117,12 +118,14 @@ class NarrowConstantIndexPass(ArmPass):
                 if (call := self._check(node, op)) is None:
                     continue
                 self._rewrite(node, op, *call)
-            except IndexRefused as refused:
+            except IndexRefused as error:
                 self._widen(node, op)
-                self._refuse(node, str(refused))
+                refused[node] = str(error)
             self._remove_dead([index for index in op.indices if index is not None])
             modified = True
         self._remove_dead(list(self._added.values()))
+        for node, reason in refused.items():
+            self._keep_on_cpu(node, reason)
         if modified:
             graph_module.recompile()
         return PassResult(graph_module, modified)
@@ -211,7 +214,7 @@ class NarrowConstantIndexPass(ArmPass):
     def _constant(self, value: torch.Tensor) -> Node:
         """Return the placeholder of a tensor; equal tensors share one."""
         value = value.contiguous()
-        key = (value.dtype, value.shape, tuple(value.reshape(-1).tolist()))
+        key = (value.dtype, value.shape, repr(value.tolist()))
         if key not in self._added:
             self._added[key] = _add_constant(self.exported_program, value)
         return self._added[key]
@@ -232,19 +235,23 @@ class NarrowConstantIndexPass(ArmPass):
             return
         node.replace_input_with(op.indices[0], self._constant(index.to(torch.int64)))
 
-    def _refuse(self, node: Node, reason: str) -> None:
-        """Keep a node on the CPU, and with it what computes its index."""
+    def _keep_on_cpu(self, node: Node, reason: str) -> None:
+        """Mark a node, and with it what computes its index and nothing else.
+
+        A delegate of such nodes alone would hold constants only.
+
+        """
         node.meta[CONSTANT_INDEX_REJECT_KEY] = reason
         op = match(node)
-        indices = node.all_input_nodes if op is None else op.indices
-        for index in indices:
+        for index in node.all_input_nodes if op is None else op.indices:
             if (
                 index is not None
                 and index.op == "call_function"
                 and self._is_constant(index)
                 and all(CONSTANT_INDEX_REJECT_KEY in user.meta for user in index.users)
             ):
-                self._refuse(index, f"it computes an index of {node.name}: {reason}")
+                why = f"it computes an index of {node.name}: {reason}"
+                self._keep_on_cpu(index, why)
 
     def _is_constant(self, node: Node) -> bool:
         """Whether a node depends on constants and buffers only."""
@@ -258,7 +265,7 @@ class NarrowConstantIndexPass(ArmPass):
 
     def _remove_dead(self, nodes: list[Node]) -> None:
         for node in nodes:
-            if node.users or node.graph is None or node._erased:
+            if node.users or node._erased:
                 continue
             if node.op == "call_function":
                 inputs = node.all_input_nodes

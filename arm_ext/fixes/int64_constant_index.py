@@ -18,10 +18,15 @@ What is done
     ``to_edge`` + ``to_backend`` alike. Each rewritten node is shown to the
     partitioner's own support chain and put back if that declines.
     ``ConstantIndexCheck`` in front of the chain keeps on the CPU what was refused.
+    Beside it, ``FlattenIndexPutIndicesPass`` in the backend's pipeline gives
+    ``index_put`` the rank-1 indices that its lowering counts on, and
+    ``RewriteConstantScatterPass`` shows the quantizer an ``index_put`` where it
+    would leave a ``scatter`` unquantized.
 What is refused
-    Values out of range, negative in a symbolic dimension or beyond int32, empty
-    indices, buffers that the program writes, places written more than once, and
-    an int64 index inside a control-flow branch.
+    Values out of range or beyond int32, empty indices, buffers that the program
+    writes, places written more than once, a source of symbolic size, and an int64
+    index inside a control-flow branch: the op stays on the CPU, with the reason
+    in the partitioner's report. So does a mask that is known only at run time.
 
 """
 
@@ -172,10 +177,8 @@ def _configure_pass_insertions(
 def _transform_for_annotation(
     wrapped: Any, instance: Any, args: tuple, kwargs: dict
 ) -> Any:
-    def rewritten(model: torch.fx.GraphModule) -> Any:
-        return wrapped(RewriteConstantScatterPass(tfa_pass=True)(model).graph_module)
-
-    return rewritten(*args, **kwargs)
+    model = args[0] if args else kwargs["model"]
+    return wrapped(RewriteConstantScatterPass(tfa_pass=True)(model).graph_module)
 
 
 def _takes_int64_constant() -> bool:
