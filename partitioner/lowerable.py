@@ -107,6 +107,12 @@ class LowerableCheck(OperatorSupportBase):
             return f"mode {mode!r} pads a dynamic dimension"
         return None
 
+    def no_uint8(self, node: Node) -> str | None:
+        """A partition with a uint8 tensor inside is rejected as a whole, later."""
+        if _dtype(node) is torch.uint8:
+            return "uint8 exists in TOSA only where quantized data enters or leaves"
+        return None
+
     def float_only(self, node: Node) -> str | None:
         """The op is lowered to float arithmetic only, or to quantized one."""
         for argument in node.all_input_nodes:
@@ -187,8 +193,13 @@ _NO_INTEGER_FORM: Mapping[Any, tuple[tuple, tuple]] = {
 _Rule = Callable[[LowerableCheck, Node], "str | None"]
 
 _RULES: Mapping[Any, tuple[_Rule, ...]] = {
-    _aten.pad.default: (LowerableCheck.pad,),
-    _aten.constant_pad_nd.default: (LowerableCheck.pad,),
+    **dict.fromkeys(
+        (_aten.pad.default, _aten.constant_pad_nd.default),
+        (LowerableCheck.no_uint8, LowerableCheck.pad),
+    ),
+    **dict.fromkeys(
+        (_aten.eye.default, _aten.linspace.default), (LowerableCheck.no_uint8,)
+    ),
     **dict.fromkeys(
         (_aten.logit.default, _aten.mm.default, _aten.bmm.default, _aten.addmm.default),
         (LowerableCheck.float_only,),

@@ -23,7 +23,8 @@ import torch.nn.functional as F
 aten = torch.ops.aten
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-DTYPES = (*FLOATS, torch.int8, torch.int32, torch.int64, torch.bool)
+INTEGERS = (torch.uint8, torch.int8, torch.int32, torch.int64)
+DTYPES = (*FLOATS, *INTEGERS, torch.bool)
 RANKS = range(8)
 _SHAPE = (2, 1, 3, 1, 2, 5, 6)
 

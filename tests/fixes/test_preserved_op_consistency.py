@@ -91,6 +91,15 @@ def _has_delegate(output):
     return False
 
 
+def run(edge, inputs):
+    """Run a program: in the Python runtime, unless it has Arm delegates."""
+    if coverage(edge).delegates == 0:
+        return run_in_runtime(edge, inputs)
+    edge.to_executorch()
+    got = verify.run(edge, *inputs)
+    return got if isinstance(got, (list, tuple)) else [got]
+
+
 def run_in_runtime(edge, inputs):
     program = Runtime.get().load_program(edge.to_executorch().buffer)
     return program.load_method("forward").execute(list(inputs))
@@ -202,12 +211,9 @@ def test_nothing_stops_the_lowering(name):
     if name in LOWER:
         assert coverage(edge).delegates == 1
         assert coverage(edge).cpu_ops == ()
-        got = verify.run(edge, *inputs)
     else:
-        assert coverage(edge).delegates == 0
-        (got,) = run_in_runtime(edge, inputs)
-    edge.to_executorch()
-    (got,) = got if isinstance(got, (list, tuple)) else (got,)
+        assert len(coverage(edge).cpu_ops) == 1
+    (got,) = run(edge, inputs)
     assert close(got, function(*inputs))
 
 
@@ -220,6 +226,11 @@ KEPT_ON_CPU = {
     "int64 pad": (lambda x: F.pad(x, (1, 1)), torch.arange(8)),
     "uint8 pad": (lambda x: F.pad(x, (1, 1)), torch.arange(8, dtype=torch.uint8)),
     "rank 7 pad": (lambda x: F.pad(x, (1, 1)), torch.randn(1, 1, 1, 1, 2, 2, 8)),
+    "uint8 eye": (lambda x: torch.eye(3, dtype=torch.uint8) * x, torch.tensor(2)),
+    "bf16 linspace": (
+        lambda x: torch.linspace(0, 1, 5, dtype=BF16) * x,
+        torch.tensor(2).to(BF16),
+    ),
     "bf16 selu": (F.selu, torch.randn(8).to(BF16)),
     "bf16 celu": (F.celu, torch.randn(8).to(BF16)),
 }
@@ -230,7 +241,7 @@ def test_what_stays_on_the_cpu_runs_there(name):
     function, value = KEPT_ON_CPU[name]
     with arm_ext.patched(only=()), pytest.raises(RuntimeError):
         run_in_runtime(lower(Call(function), (value,), VGF), (value,))
-    (got,) = run_in_runtime(lower(Call(function), (value,), VGF), (value,))
+    (got,) = run(lower(Call(function), (value,), VGF), (value,))
     assert close(got, function(value))
 
 
@@ -265,9 +276,7 @@ def test_quantized_rank_7(module, target):
     inputs = (torch.randn(1, 1, 1, 1, 1, 2, 8),)
     quantized = quantize(module, inputs, target)
     edge = lower(quantized, inputs, target)
-    edge.to_executorch()
-    got, want = verify.run(edge, *inputs), quantized(*inputs)
-    (got,) = got if isinstance(got, (list, tuple)) else (got,)
+    (got,), want = run(edge, inputs), quantized(*inputs)
     step = (want.max() - want.min()) / 255
     assert (got - want).abs().max() <= step + 1e-6
 
@@ -283,8 +292,7 @@ def test_quantized_crop_is_exact(target, quantization):
     edge = lower(quantized, inputs, target)
     assert coverage(edge).delegates == 1
     assert coverage(edge).compute_ops == ()
-    got, want = verify.run(edge, *inputs), quantized(*inputs)
-    (got,) = got if isinstance(got, (list, tuple)) else (got,)
+    (got,), want = run(edge, inputs), quantized(*inputs)
     steps = 255 if quantization == "int8" else 65535
     assert (got - want).abs().max() <= 1.01 * (want.max() - want.min()) / steps
 
