@@ -33,7 +33,8 @@ EXTRAS = "executorch,run,test"
 
 COMMANDS = {
     "check": [str(VENV / "bin" / "arm-ext"), "check"],
-    "test": [str(PYTHON), "-m", "pytest"],
+    # One file stays on one process: files share what they lowered.
+    "test": [str(PYTHON), *"-m pytest -n auto --dist loadfile".split()],
 }
 
 
