@@ -34,11 +34,11 @@ def probe_program() -> GraphModule:
     mean = graph.call_function(torch.ops.aten.mean.dim, (x, [-1]))
     graph.output((mean,))
     mode = FakeTensorMode(shape_env=ShapeEnv())
-    first_dim_dynamic = StatelessSymbolicContext([DimDynamic.DYNAMIC, DimDynamic.STATIC])
+    dims = [DimDynamic.DYNAMIC, DimDynamic.STATIC]
     x.meta["val"] = mode.from_tensor(
         torch.empty(3, 5),
         source=ConstantSource("x"),
-        symbolic_context=first_dim_dynamic,
+        symbolic_context=StatelessSymbolicContext(dims),
     )
     mean.meta["val"] = x.meta["val"].mean(-1)
     return GraphModule(torch.nn.Module(), graph)
