@@ -223,14 +223,35 @@ def test_table_shows_both_sides():
     assert "gap: a gap (closed by guards-module)" in text
 
 
-def test_reasons_are_grouped_and_stock_only_when_verbose():
-    reasons = "not in the list", "int64 output"
-    ops = (Left("aten.topk.default", reasons, "/models/m.py:3", "x"),)
-    rows = [row(replace(GOOD, left=ops), stock=replace(GOOD, left=ops))]
+SCHEMA = "<EdgeOpOverload: aten.topk.default>: schema = aten::topk(Tensor x) -> Tensor"
+
+
+def left_op(*reasons):
+    return Left("aten.topk.default", reasons, "/models/m.py:3", "x.topk(2)")
+
+
+def test_most_telling_reason_of_the_patched_side():
+    reasons = check._NOT_LISTED, "Had input a_1 that is int.", f"{SCHEMA}: no."
+    op = left_op(*reasons)
+    rows = [row(replace(GOOD, left=(op,)), stock=replace(GOOD, left=(left_op("s"),)))]
     text = rendered(rows, 140)
-    assert "aten.topk.default: not in the list; int64 output" in text
-    assert "gap/a-program@vgf (m.py:3)" in text and "(stock)" not in text
-    assert "gap/a-program@vgf (stock) (m.py:3)" in rendered(rows, 140, verbose=True)
+    assert "aten.topk.default: Had input that is int" in text and "a_1" not in text
+    assert "gap/a-program@vgf" in text
+    assert check._main_reason(left_op(f"{SCHEMA}: no.")) == "aten.topk.default: no"
+    assert check._main_reason(left_op(check._NOT_LISTED)) == check._NOT_LISTED
+
+
+def test_verbose_gives_every_reason_of_both_sides():
+    rows = [
+        row(
+            replace(GOOD, left=(left_op("first", "second"),)),
+            stock=replace(GOOD, left=(left_op("only stock"),)),
+        )
+    ]
+    text = rendered(rows, 140, verbose=True)
+    for words in ("first", "second", "only stock", "/models/m.py:3: x.topk(2)"):
+        assert words in text
+    assert "only stock" not in rendered(rows, 140)
 
 
 # Crash isolation

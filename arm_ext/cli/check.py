@@ -9,16 +9,17 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from arm_ext._engine import installed_versions
-from arm_ext.programs import Case, cases, Outcome, shortfalls
+from arm_ext.programs import Case, cases, Left, Outcome, shortfalls
 from arm_ext.programs.workers import run_both, Side, WorkerFailed
 from rich.console import Console, Group
 from rich.padding import Padding
@@ -83,7 +84,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="also give the reasons for what stock leaves on the CPU",
+        help="give every reason, and line, of every op that either side leaves",
     )
     parser.add_argument("--json", metavar="FILE", help="write everything to FILE")
     parser.add_argument("--list", action="store_true", help="list the programs only")
@@ -108,6 +109,8 @@ def check(args: argparse.Namespace) -> int:
         stock, patched = _run(chosen)
     except WorkerFailed as error:
         return _cannot(f"executorch's Arm backend does not load: {error}")
+    except KeyboardInterrupt:
+        return _cannot("interrupted")
     rows = [
         Row(case, stock.outcomes[case.name], patched.outcomes[case.name])
         for case in chosen
@@ -196,10 +199,7 @@ def _report(rows: Sequence[Row], verbose: bool, width: int) -> Group:
     if worse:
         parts += [Text("\nWorse than expected", style="bold")]
         parts += [_entry(row.case.name, "; ".join(row.shortfalls)) for row in worse]
-    left = [(row.case, row.patched, "") for row in rows]
-    if verbose:
-        left += [(row.case, row.stock, " (stock)") for row in rows]
-    if reasons := _reasons(left):
+    if reasons := _all_reasons(rows) if verbose else _main_reasons(rows):
         parts += [Text("\nLeft on the CPU, and why", style="bold"), *reasons]
     return Group(*parts)
 
@@ -278,24 +278,53 @@ def _count(number: int, noun: str) -> str:
 
 
 def _entry(name: str, text: str) -> Padding:
-    """Return a paragraph that starts with a bold name, indented."""
+    """Return an indented paragraph that starts with a bold name."""
     body = Text.assemble((name, "bold"), f": {text}", overflow="fold")
     return Padding(body, (0, 0, 0, 2))
 
 
-def _reasons(left: Sequence[tuple[Case, Outcome, str]]) -> list[Padding]:
-    """Return one entry an op and set of reasons, with the programs it is in."""
-    where: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
-    for case, outcome, note in left:
-        for op in outcome.left:
-            place = f" ({os.path.basename(op.location)})" if op.location else ""
-            where.setdefault((op.op, op.reasons), {})[case.name + note + place] = None
-    entries = []
-    for (op, reasons), places in where.items():
-        entries.append(_entry(op, "; ".join(reasons) or "no partitioner gave a reason"))
-        places_text = Text(f"in {', '.join(places)}", style="dim", overflow="fold")
-        entries.append(Padding(places_text, (0, 0, 0, 4)))
-    return entries
+_SCHEMA = re.compile(r"<EdgeOpOverload: (\S+)>: schema = .*? -> (?:Tensor|\([^)]*\))")
+_NOT_LISTED = "Not included in BaseTOSASupportList or a registered tosa_support_check"
+
+
+def _main_reasons(rows: Sequence[Row]) -> list[Padding]:
+    """Return one entry an op and first telling reason, patched side only."""
+    where: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        for op in row.patched.left:
+            places = where.setdefault((op.op, _main_reason(op)), {})
+            places[row.case.name] = None
+    return [
+        line
+        for (op, reason), places in where.items()
+        for line in (_entry(op, reason), _places(places))
+    ]
+
+
+def _main_reason(op: Left) -> str:
+    reasons = [_SCHEMA.sub(r"\1", reason) for reason in op.reasons]
+    specific = [reason for reason in reasons if reason != _NOT_LISTED]
+    first = next(iter(specific or reasons), "no partitioner gave a reason")
+    # The name of an input is of use in the graph alone.
+    return re.sub(r"input \w+ that", "input that", first).rstrip(".")
+
+
+def _all_reasons(rows: Sequence[Row]) -> list[Padding]:
+    """Return every reason as the partitioner gave it, for each op on both sides."""
+    lines = []
+    for row in rows:
+        for side, outcome in (("stock", row.stock), ("patched", row.patched)):
+            for op in outcome.left:
+                name = f"{row.case.name}, {side}: {op.op}"
+                lines.append(_entry(name, f"{op.location}: {op.code}"))
+                lines += [_places([reason]) for reason in op.reasons]
+    return lines
+
+
+def _places(places: Iterable[str]) -> Padding:
+    """Return a dim paragraph that belongs to the entry above it."""
+    text = Text(", ".join(places), style="dim", overflow="fold")
+    return Padding(text, (0, 0, 0, 4))
 
 
 def _summary(rows: Sequence[Row], patched: Side, seconds: float) -> Text:

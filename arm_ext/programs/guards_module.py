@@ -20,7 +20,7 @@ def conv_mean():
     return model, (torch.randn(1, 3, 16, 16),)
 
 
-@GAP.program("vgf", "ethos-u85-256", flow=Flow.GUARDS)
+@GAP.program("ethos-u85-256", flow=Flow.GUARDS)
 def norm_softmax():
     """A classifier head with LayerNorm and softmax."""
     model = Model(
@@ -31,7 +31,7 @@ def norm_softmax():
     return model, (torch.randn(4, 16),)
 
 
-@GAP.program("vgf", "ethos-u85-256", flow=Flow.GUARDS)
+@GAP.program("vgf", flow=Flow.GUARDS)
 def nested_inputs():
     """Inputs in a tuple and a dict."""
 

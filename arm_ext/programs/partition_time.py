@@ -8,7 +8,7 @@ import torch
 from arm_ext.programs._program import Expected, Flow, Gap
 
 GAP = Gap(6, "partition", "partition() takes cubic time", fix="partitioner")
-BLOCKS = 100
+BLOCKS = 80
 
 
 class Blocks(torch.nn.Module):
@@ -36,6 +36,6 @@ class Blocks(torch.nn.Module):
         partition_seconds=0.5,
     ),
 )
-def hundred_blocks():
-    """A hundred blocks with atan2 on a side branch; partitioned only."""
+def eighty_blocks():
+    """Eighty blocks with atan2 on a side branch; partitioned only."""
     return Blocks(BLOCKS).eval(), (torch.randn(1, 32),)
