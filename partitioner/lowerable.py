@@ -13,12 +13,13 @@ says why through the reject report.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from executorch.backends.arm._passes.arm_pass_utils import get_first_fake_tensor
-from executorch.backends.arm.constants import DQ_OPS
+from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.backends.arm.tosa.specification import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -34,6 +35,10 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 def _dtype(node: Node) -> torch.dtype:
     return get_first_fake_tensor(node).dtype
+
+
+def _is_output(node: Node) -> bool:
+    return bool(node.users) and all(user.op == "output" for user in node.users)
 
 
 def _is_static(value: Any) -> bool:
@@ -86,12 +91,29 @@ class LowerableCheck(OperatorSupportBase):
     ) -> bool:
         """Return False, and report the reason, if the node cannot be lowered."""
         del submodules
-        for rule in _RULES.get(node.target, ()):
+        for rule in (LowerableCheck.uint8, *_RULES.get(node.target, ())):
             reason = rule(self, node)
             if reason is not None:
                 self._reporter.report_reject(node, reason)
                 return False
         return True
+
+    def uint8(self, node: Node) -> str | None:
+        """A uint8 tensor inside a partition has all of the partition rejected.
+
+        That is too late for the other nodes: they were kept whole because they
+        are accepted. Rejecting the uint8 node alone leaves them delegated.
+
+        """
+        if node.op != "call_function" or node.target in (*Q_OPS, *DQ_OPS):
+            return None
+        if node.target is operator.getitem and _is_output(node):
+            return None
+        value = node.meta.get("val")
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
+        if isinstance(first, torch.Tensor) and first.dtype is torch.uint8:
+            return "uint8 exists in TOSA only where quantized data enters or leaves"
+        return None
 
     def pad(self, node: Node) -> str | None:
         """Unquantized small ints have no qparams; only zeros can be cropped off."""
@@ -105,12 +127,6 @@ class LowerableCheck(OperatorSupportBase):
         padded = get_first_fake_tensor(node.args[0]).shape[-(len(node.args[1]) // 2) :]
         if len(node.args[1]) and not all(_is_static(size) for size in padded):
             return f"mode {mode!r} pads a dynamic dimension"
-        return None
-
-    def no_uint8(self, node: Node) -> str | None:
-        """A partition with a uint8 tensor inside is rejected as a whole, later."""
-        if _dtype(node) is torch.uint8:
-            return "uint8 exists in TOSA only where quantized data enters or leaves"
         return None
 
     def float_only(self, node: Node) -> str | None:
@@ -193,13 +209,8 @@ _NO_INTEGER_FORM: Mapping[Any, tuple[tuple, tuple]] = {
 _Rule = Callable[[LowerableCheck, Node], "str | None"]
 
 _RULES: Mapping[Any, tuple[_Rule, ...]] = {
-    **dict.fromkeys(
-        (_aten.pad.default, _aten.constant_pad_nd.default),
-        (LowerableCheck.no_uint8, LowerableCheck.pad),
-    ),
-    **dict.fromkeys(
-        (_aten.eye.default, _aten.linspace.default), (LowerableCheck.no_uint8,)
-    ),
+    _aten.pad.default: (LowerableCheck.pad,),
+    _aten.constant_pad_nd.default: (LowerableCheck.pad,),
     **dict.fromkeys(
         (_aten.logit.default, _aten.mm.default, _aten.bmm.default, _aten.addmm.default),
         (LowerableCheck.float_only,),

@@ -109,6 +109,8 @@ def _factories() -> Iterator[Program]:
         if dtype is torch.bool:
             continue
         for start, end, steps in ((0, 1, 5), (-3, 9, 4), (2, 2, 1)):
+            if start < 0 and dtype is torch.uint8:
+                continue
             yield Program(
                 f"linspace {start} {end} {steps} {dtype}",
                 lambda x, a=start, b=end, n=steps: torch.linspace(a, b, n, dtype=x.dtype)
@@ -118,7 +120,7 @@ def _factories() -> Iterator[Program]:
 
 
 def _upsample(mode: str) -> Iterator[Program]:
-    for dtype in DTYPES:
+    for dtype in FLOATS:  # the portable kernel rounds uint8 in its own way
         x = tensor(dtype, (1, 2, 4, 6))
         for scale in (2, 1.5, 3):
             yield Program(
