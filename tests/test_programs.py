@@ -27,8 +27,12 @@ from arm_ext.programs._program import Left
 from arm_ext.targets import QUANTIZATION, TARGETS
 
 CASES = cases()
-OPEN = [case for case in CASES if case.program.is_open]
-CLOSED = [case for case in CASES if not case.program.is_open]
+# A time is for `arm-ext check` to judge: a test would depend on the machine.
+CLOSED = [
+    case
+    for case in CASES
+    if not case.program.is_open and case.expected.partition_seconds is None
+]
 
 
 def named(chosen):

@@ -54,7 +54,8 @@ class Expected:
         steps (float): The same in quantisation steps of the output, for a
             quantized program against the quantized eager one.
         warns (str | None): What a warning of the lowering must contain.
-        partition_seconds (float | None): Most that ``partition()`` may take.
+        partition_seconds (float | None): Most CPU time that ``partition()`` may
+            take.
 
     """
 
@@ -197,7 +198,7 @@ class Outcome:
         allowed (float | None): What the difference may be.
         pte_bytes (int | None): Size of the ``.pte``; None when there is none.
         warnings (tuple[str, ...]): First lines of the warnings of the lowering.
-        partition_seconds (float | None): What ``partition()`` took.
+        partition_seconds (float | None): CPU time of ``partition()``.
         seconds (float): What the whole case took.
         error (str | None): First line of the error that stopped it.
 
