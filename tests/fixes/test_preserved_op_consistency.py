@@ -130,8 +130,9 @@ def test_every_dtype_and_rank(op, target, no_compiler):
     programs = [p for p, cpu in zip(programs, mask) if cpu]
     if not programs:
         return
-    bundle = walk.Bundle(programs)
     if not all(mask):
+        programs = programs[::3]  # a sample: it is lowered a second time
+        bundle = walk.Bundle(programs)
         edge = lower(bundle, bundle.inputs, target)
         assert coverage(edge).delegates == 0
         executorch = edge.to_executorch()
@@ -139,7 +140,11 @@ def test_every_dtype_and_rank(op, target, no_compiler):
     assert names_of_wrong(programs, got, bundle(*bundle.inputs)) == []
 
 
-@pytest.mark.parametrize("op", walk.OPS, ids=str)
+# grid_sampler_2d lowers to a custom op of VGF, which the model does not run.
+IN_TOSA = [op for op in walk.OPS if op is not aten.grid_sampler_2d.default]
+
+
+@pytest.mark.parametrize("op", IN_TOSA, ids=str)
 def test_what_is_taken_has_eagers_numbers(op):
     """The whole lowering, the delegates on the TOSA reference model."""
     programs = walk.programs(op)
