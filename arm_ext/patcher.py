@@ -108,8 +108,10 @@ class Patcher:
         Args:
             symbol (str): The attribute to replace.
             value (Any): What to put there.
-            everywhere (bool): For a module-level name: also replace it in the
-                modules that imported it. False changes the one module only.
+            everywhere (bool): For a module-level function or class: also replace
+                it in the modules that imported it. False changes the one module
+                only, as is always done for other values: a constant is equal to
+                many that have nothing to do with it.
 
         Raises:
             SymbolMismatch: The symbol does not exist.
@@ -117,9 +119,10 @@ class Patcher:
         """
         owner, name, original = _original(symbol)
         inherited = name not in vars(owner)
+        copied = isinstance(owner, ModuleType) and callable(original)
 
         def put(new: Any, old: Any) -> None:
-            if everywhere and isinstance(owner, ModuleType):
+            if everywhere and copied and callable(value):
                 _rebind(old, new)
             if new is original and inherited:
                 delattr(owner, name)

@@ -63,7 +63,7 @@ def test_revert_restores_identical_objects_and_apply_is_idempotent():
 
 
 def test_only_and_disable_choose():
-    name = NAMES[0]
+    name = "guards-module"
     rows = {row.fix: row.state for row in arm_ext.apply(only=[name])}
     assert rows.pop(name) is State.APPLIED
     assert set(rows.values()) == {State.DISABLED}

@@ -202,3 +202,17 @@ def test_set_in_one_module_only(library):
     assert user.double == "ours" and library.double is stock
     patcher.undo()
     assert user.double is stock
+
+
+def test_set_leaves_equal_constants_alone(library, monkeypatch):
+    other = types.ModuleType("patchee_other")
+    other.names, other.shared = library.names, "ours"
+    monkeypatch.setitem(sys.modules, "patchee_other", other)
+    before = snapshot(library)
+    patcher = Patcher()
+    patcher.set("patchee:names", "ours")
+    patcher.set("patchee:double", "ours")
+    assert other.names is before[("patchee", "names")]
+    patcher.undo()
+    assert other.shared == "ours"
+    assert_identical(library, before)
