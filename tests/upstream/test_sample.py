@@ -6,7 +6,8 @@
 
 ``sample.txt`` pins one test of almost every file of the wheel's test tree
 (three of the quantizer's) with its outcome on a stock executorch 1.5.1. Tests
-that need a runtime which the wheel lacks (VGF) are not in it.
+that need a runtime which the wheel lacks (VGF), or that fail on stock, are not in
+it.
 
 """
 
