@@ -327,14 +327,15 @@ def test_the_reason_is_reported(caplog):
 
 
 class Block(torch.nn.Module):
-    """Has kept ops of each kind that stock delegates."""
+    """Has every kept op that stock delegates."""
 
     def __init__(self):
         super().__init__()
         self.linear = torch.nn.Linear(8, 8)
 
     def forward(self, x):
-        x = F.selu(self.linear(x)) + F.silu(F.pad(x, (1, 0)))[..., 1:]
+        x = F.selu(self.linear(x)) + F.celu(x) + F.silu(x) + F.hardswish(x)
+        x = torch.cat([F.pad(x, (1, 1)), F.pad(x, (1, 1), mode="reflect")])
         return torch.logit(F.hardsigmoid(x), eps=1e-3)
 
 
