@@ -12,6 +12,7 @@ installed system-wide and no file of another package is edited.
 
 """
 
+import functools
 import importlib.util
 import os
 import platform
@@ -83,17 +84,31 @@ def wheel_binary(package: str, name: str) -> Path | None:
 
 
 def why_not(executable: Path) -> str | None:
-    """Return why an executable does not start, in one line; None when it does."""
+    """Return why an executable does not start, in one line; None when it does.
+
+    Every delegate asks, so the answer is kept until the file or the environment
+    that it starts in changes. A time-out or another failure to run it at all is
+    not kept.
+
+    """
+    libraries = _environment().get("LD_LIBRARY_PATH")
     try:
-        result = subprocess.run(
-            [str(executable), "--version"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=_environment(),
-        )
+        found = os.stat(executable)
+        return _start(str(executable), found.st_mtime_ns, found.st_size, libraries)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+
+
+@functools.cache
+def _start(executable: str, *state: object) -> str | None:
+    """Start an executable; ``state`` is what the answer depends on beside it."""
+    result = subprocess.run(
+        [executable, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=_environment(),
+    )
     if result.returncode == 0:
         return None
     output = (result.stderr or result.stdout).strip()

@@ -110,6 +110,7 @@ class KeepWhatIsTaken:
         self._kept = kept
         self._candidates = candidates
         self._support: OperatorSupportBase | None = None
+        self._context: TosaLoweringContext | None = None
         self._view: EdgeView | None = None
 
     def __call__(self, node: Node) -> bool:
@@ -125,11 +126,13 @@ class KeepWhatIsTaken:
         """Return whether the partitioner accepts the edge node of ``node``."""
         if self._support is None:
             self._support = self._make_support(WhyNoPartitionReporter())
+            # Finding the shape environment walks the graph: once, not per node.
+            shape_env = _get_shape_env_from_gm(self._program.graph_module)
+            self._context = TosaLoweringContext(self._tosa_spec, shape_env)
         # A graph is asked about node by node: the last view is enough.
         if self._view is None or self._view.graph is not node.graph:
             self._view = EdgeView(node.graph)
-        shape_env = _get_shape_env_from_gm(self._program.graph_module)
-        with TosaLoweringContext(self._tosa_spec, shape_env):
+        with self._context:
             return self._support.is_node_supported({}, self._view[node])
 
 
