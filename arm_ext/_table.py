@@ -15,8 +15,9 @@ from rich.table import Table
 def render(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as text, wrapped to the width of the terminal."""
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for title in header:
-        table.add_column(title, overflow="fold")
+    for position, title in enumerate(header):
+        # The first column names the row; a folded name could not be searched for.
+        table.add_column(title, overflow="fold", no_wrap=position == 0)
     for row in rows:
         table.add_row(*row)
     text = io.StringIO()

@@ -45,7 +45,8 @@ def test_import_applies_every_fix():
         assert row.state in (State.APPLIED, State.UPSTREAM), row
 
 
-def test_status_prints_as_a_table():
+def test_status_prints_as_a_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
     text = str(arm_ext.status())
     assert all(word in text for word in ("fix", "gap", "state", "reason", *NAMES))
 
