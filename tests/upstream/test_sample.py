@@ -50,10 +50,12 @@ def test_outcomes_equal_stock(shard, tmp_path):
     # environment lies inside this tree.
     alone = ["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider"]
     options = ["-p", "arm_ext", *alone, "-q", f"--junitxml={report}"]
+    # flatc, which some of them call, lies beside the interpreter.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(test_id for _, test_id in rows)],
         cwd=upstream.__path__[0],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, "PATH": path, "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
     )
