@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from arm_ext.partitioner.source import Source, source_of
+from executorch.backends.arm.tosa.mapping import UNSUPPORTED_DTYPES
 from executorch.backends.arm.tosa.partitioner import (
     DecomposableResizeSupported,
     TOSAPartitioner,
@@ -35,12 +36,18 @@ from torch._export.utils import _get_shape_env_from_gm
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
+# A dtype that the backend cannot serialize is not advised: the support checks
+# take int64 for TOSA 1.1 with the extension, and the lowering throws.
 _EXTENSION_OF: Mapping[torch.dtype, str] = {
-    torch.bfloat16: "bf16",
-    torch.float8_e4m3fn: "fp8e4m3",
-    torch.float8_e5m2: "fp8e5m2",
-    torch.int16: "int16",
-    torch.int64: "int64",
+    dtype: extension
+    for dtype, extension in (
+        (torch.bfloat16, "bf16"),
+        (torch.float8_e4m3fn, "fp8e4m3"),
+        (torch.float8_e5m2, "fp8e5m2"),
+        (torch.int16, "int16"),
+        (torch.int64, "int64"),
+    )
+    if dtype not in UNSUPPORTED_DTYPES
 }
 _CONTROL_FLOW = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
 # What an extension needs beside the specification: (output format, extension).

@@ -7,7 +7,8 @@
 The gap: the default ``VgfCompileSpec`` has no ``bf16``; a bf16 model lowers to
 nothing at all, and the reason goes to ``logger.info``. The same holds for
 ``fp8e4m3``, ``fp8e5m2``, ``cf`` (``cond``, ``while_loop``), ``int16``, and in
-TOSA 1.1 ``shape``, ``int64`` and ``mxfp``.
+TOSA 1.1 ``shape`` and ``mxfp``. ``int64`` of TOSA 1.1 is not among them: the
+support checks take it, but the backend cannot serialize an int64 tensor.
 
 What we do: after ``partition()`` one warning a call, through ``warnings`` and
 the logger, with the number of ops, the first of them, and the string to pass.

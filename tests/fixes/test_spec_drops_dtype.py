@@ -116,6 +116,12 @@ def test_no_extension_more_than_needed():
     assert 'VgfCompileSpec("TOSA-1.1+FP+INT+bf16")' in message
 
 
+def test_int64_of_tosa_1_1_is_not_advised():
+    """The support checks take int64 there, and then the lowering throws."""
+    inputs = (torch.arange(4),)
+    assert said(Call(lambda x: x + 1), inputs, Target("vgf", "TOSA-1.1+FP+INT"))[1] == []
+
+
 @pytest.mark.parametrize(
     "target", ["vgf-int", "ethos-u85-256", "ethos-u55-128"], ids=str
 )
