@@ -4,8 +4,8 @@
 # LICENSE file in the root directory of this source tree.
 """Time ``VgfPartitioner.partition()`` on the report's blocks, patched and stock.
 
-    python benchmarks/partition.py
-    python benchmarks/partition.py --blocks 50 100 200 400 800 --stock-blocks 400
+    arm-ext bench partition
+    arm-ext bench partition --blocks 50 100 200 400 800 --stock-blocks 400
 
 Each block is a Linear layer with one op on a side branch that stays on the CPU. A
 record has CPU and wall seconds, the ratio to stock in the same process (only up to
@@ -17,13 +17,11 @@ CPU seconds.
 """
 
 import argparse
-import json
 import logging
-import math
-import time
 
 import arm_ext
 import torch
+from arm_ext.benchmarks.measure import exponent, peak_bytes, Report, timed
 from arm_ext.targets import TARGETS
 from executorch.backends.arm.tosa.specification import TosaLoweringContext
 from executorch.exir import EdgeCompileConfig, to_edge
@@ -51,13 +49,6 @@ def edge_program(count):
     return to_edge(program, compile_config=config).exported_program()
 
 
-def timed(function):
-    """Return CPU and wall seconds of one call, and its result."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = function()
-    return time.process_time() - cpu, time.perf_counter() - wall, result
-
-
 def sweep(program):
     """Ask the Arm support checks about every node, and do nothing else."""
     partitioner = TARGETS["vgf"].partitioner()
@@ -77,35 +68,27 @@ def partition(program):
 def measure(count, with_stock, repeat):
     program = edge_program(count)
     partition(program)  # warm caches
-    cpu, wall, tags = min(timed(lambda: partition(program)) for _ in range(repeat))
-    floor, *_ = min(timed(lambda: sweep(program)) for _ in range(repeat))
+    cpu, wall, tags = timed(lambda: partition(program), repeat)
+    floor = timed(lambda: sweep(program), repeat).cpu
     record = {
         "blocks": count,
         "nodes": len(program.graph.nodes),
         "partitions": len(set(tags) - {None}),
-        "cpu_seconds": cpu,
-        "wall_seconds": wall,
-        "ratio_to_support_sweep": cpu / floor,
+        "cpu_s": cpu,
+        "wall_s": wall,
+        "times_sweep": cpu / floor,
+        "peak_bytes": peak_bytes(lambda: partition(program)),
     }
     if with_stock:
         with arm_ext.patched(disable=["partitioner"]):
             stock_cpu, stock_wall, stock_tags = timed(lambda: partition(program))
         record |= {
-            "stock_cpu_seconds": stock_cpu,
-            "stock_wall_seconds": stock_wall,
-            "times_faster_than_stock": stock_cpu / cpu,
+            "stock_cpu_s": stock_cpu,
+            "stock_wall_s": stock_wall,
+            "times_faster": stock_cpu / cpu,
             "same_tags_as_stock": stock_tags == tags,
         }
     return record
-
-
-def exponent(records):
-    """Return the slope of a straight line through log(CPU) over log(nodes)."""
-    x = [math.log(record["nodes"]) for record in records]
-    y = [math.log(record["cpu_seconds"]) for record in records]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y))
-    return covariance / sum((a - mean_x) ** 2 for a in x)
 
 
 def main(argv=None):
@@ -113,19 +96,17 @@ def main(argv=None):
     parser.add_argument("--blocks", type=int, nargs="+", default=[50, 100, 200, 400])
     parser.add_argument("--stock-blocks", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", help="also write the records to this file")
+    Report.add_argument(parser)
     args = parser.parse_args(argv)
+    arm_ext.apply()
     logging.disable(logging.WARNING)
-    records = []
+    report = Report()
     for count in args.blocks:
-        records.append(measure(count, count <= args.stock_blocks, args.repeat))
-        print(json.dumps(records[-1]), flush=True)
-    if len(records) > 1:
-        records.append({"growth_exponent": exponent(records)})
-        print(json.dumps(records[-1]))
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(records, file, indent=2)
+        report.add(measure(count, count <= args.stock_blocks, args.repeat))
+    if len(args.blocks) > 1:
+        fits = ("cpu_s", "stock_cpu_s")
+        report.add({f"{key}_exponent": exponent(report.records, key) for key in fits})
+    report.write(args.json)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 # LICENSE file in the root directory of this source tree.
 """Time the proposal of partitions against torch's, on families of FX graphs.
 
-    python benchmarks/partitioner.py                         # up to 30,000 nodes
-    python benchmarks/partitioner.py --sizes 1e3 1e4 1e5 1e6 --json out.json
+    arm-ext bench partitioner                         # up to 30,000 nodes
+    arm-ext bench partitioner --sizes 1e3 1e4 1e5 1e6 --json out.json
 
 Needs torch alone. Nothing is executed or lowered, so the support check costs next
 to nothing and what is timed is the partitioner itself. Each record has CPU and
@@ -18,14 +18,11 @@ record per family has the exponent of a power law fitted to CPU seconds.
 """
 
 import argparse
-import json
-import math
 import operator
 import random
-import time
-import tracemalloc
 
 import torch
+from arm_ext.benchmarks.measure import exponent, peak_bytes, Report, timed
 from arm_ext.partitioner import UnionFindPartitioner
 from arm_ext.partitioner.boundary import boundary_bytes
 from torch.fx import Graph, GraphModule
@@ -141,25 +138,6 @@ def random_dag(size):
 FAMILIES = [blocks, transformer, diamonds, fan_out, chain, random_dag]
 
 
-def timed(function, repeat):
-    """Return CPU and wall seconds (the best of ``repeat``) and the result."""
-    cpu = wall = math.inf
-    for _ in range(repeat):
-        cpu_start, wall_start = time.process_time(), time.perf_counter()
-        result = function()
-        cpu = min(cpu, time.process_time() - cpu_start)
-        wall = min(wall, time.perf_counter() - wall_start)
-    return cpu, wall, result
-
-
-def peak_bytes(function):
-    tracemalloc.start()
-    function()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 def crossing(graph_module, partitions):
     group = {node: p.id for p in partitions for node in p.nodes}
     return boundary_bytes(graph_module.graph.nodes, group)
@@ -193,7 +171,7 @@ def measure(family, size, options, stock_nodes, repeat):
     if len(nodes) <= stock_nodes:
         plain = {k: v for k, v in options.items() if k != "boundary"}
         stock_cpu, stock_wall, expected = timed(
-            lambda: propose(CapabilityBasedPartitioner, plain), 1
+            lambda: propose(CapabilityBasedPartitioner, plain)
         )
         record |= {
             "stock_cpu_s": stock_cpu,
@@ -205,17 +183,6 @@ def measure(family, size, options, stock_nodes, repeat):
             == [(p.id, list(p.nodes)) for p in expected],
         }
     return record
-
-
-def exponent(records, key):
-    """Return the exponent of the power law through (nodes, seconds), or None."""
-    points = [(math.log(r["nodes"]), math.log(r[key])) for r in records if key in r]
-    if len(points) < 2:
-        return None
-    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum(
-        (x - mean_x) ** 2 for x, _ in points
-    )
 
 
 def main(argv=None):
@@ -231,32 +198,29 @@ def main(argv=None):
     parser.add_argument(
         "--boundary", choices=["latest", "fewest-bytes"], default="latest"
     )
-    parser.add_argument("--json", help="write the records to this file")
+    Report.add_argument(parser)
     args = parser.parse_args(argv)
 
     options = {"skip_horizontal_fusion": args.skip_horizontal_fusion}
     if args.boundary != "latest":
         options["boundary"] = args.boundary
-    results = []
+    report = Report()
     for family in FAMILIES:
         if family.__name__ not in args.families:
             continue
-        records = []
-        for size in map(int, args.sizes):
-            record = measure(family, size, options, args.stock_nodes, args.repeat)
-            print(json.dumps(record), flush=True)
-            records.append(record)
-        fit = {
-            "family": family.__name__,
-            "exponent": exponent(records, "cpu_s"),
-            "sweep_exponent": exponent(records, "sweep_cpu_s"),
-            "stock_exponent": exponent(records, "stock_cpu_s"),
-        }
-        print(json.dumps(fit), flush=True)
-        results += [*records, fit]
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, "records": results}, file, indent=1)
+        records = [
+            report.add(measure(family, size, options, args.stock_nodes, args.repeat))
+            for size in map(int, args.sizes)
+        ]
+        report.add(
+            {
+                "family": family.__name__,
+                "exponent": exponent(records, "cpu_s"),
+                "sweep_exponent": exponent(records, "sweep_cpu_s"),
+                "stock_exponent": exponent(records, "stock_cpu_s"),
+            }
+        )
+    report.write(args.json)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ DISTRIBUTION = "executorch-arm-ext"
 # Folder of the tree: the package that it installs as.
 MAPPED = {
     "arm_ext": "arm_ext",
+    "benchmarks": "arm_ext/benchmarks",
     "partitioner": "arm_ext/partitioner",
     "passes": "arm_ext/passes",
     "quantizer": "arm_ext/quantizer",

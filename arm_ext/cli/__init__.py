@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from arm_ext.cli import check, operators, setup_converter
+from arm_ext.cli import bench, check, operators, setup_converter
 
 
 @contextlib.contextmanager
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="list the fixes and their state")
     status.set_defaults(run=_status)
     check.add(commands)
+    bench.add(commands)
     operators.add(commands)
     setup_converter.add(commands)
     return parser
