@@ -31,7 +31,7 @@ CASES = cases()
 CLOSED = [
     case
     for case in CASES
-    if not case.program.is_open and case.expected.partition_seconds is None
+    if not case.is_open and case.expected.partition_seconds is None
 ]
 
 
@@ -64,7 +64,7 @@ def test_patched_is_as_expected(case, outcomes):
 @named(CLOSED)
 def test_stock_is_not(case, outcomes):
     """... unless the program is there to show what stock does as well."""
-    assert bool(shortfalls(outcomes[0][case.name], case)) is not case.program.control
+    assert bool(shortfalls(outcomes[0][case.name], case)) is not case.is_control
 
 
 @named(CLOSED)
@@ -75,7 +75,7 @@ def test_every_op_left_has_a_reason(case, outcomes):
 def first_of_each_gap():
     seen = {}
     for case in CLOSED:
-        if not case.program.control:
+        if not case.is_control:
             seen.setdefault(case.program.gap, case)
     return list(seen.values())
 

@@ -55,7 +55,7 @@ class Row:
     def verdict(self) -> Verdict:
         if not self.shortfalls:
             return Verdict.MET
-        return Verdict.OPEN if self.case.program.is_open else Verdict.WORSE
+        return Verdict.OPEN if self.case.is_open else Verdict.WORSE
 
 
 def add(commands: Any) -> None:
@@ -122,9 +122,7 @@ def check(args: argparse.Namespace) -> int:
     return int(any(row.verdict is Verdict.WORSE for row in rows))
 
 
-def _choose(
-    only: Sequence[str] | None, targets: Sequence[str] | None
-) -> list[Case]:
+def _choose(only: Sequence[str] | None, targets: Sequence[str] | None) -> list[Case]:
     def wanted(case: Case) -> bool:
         # "index" is the gap, "index/neg" and "neg" programs of it.
         names = (case.name, case.program.name.partition("/")[2])
@@ -358,7 +356,7 @@ def _as_json(rows: Sequence[Row], patched: Side) -> dict[str, Any]:
                 "summary": row.case.program.summary,
                 "section": row.case.program.gap.section,
                 "fix": row.case.program.gap.fix,
-                "control": row.case.program.control,
+                "control": row.case.is_control,
                 "expected": dataclasses.asdict(row.case.expected),
                 "stock": dataclasses.asdict(row.stock),
                 "patched": dataclasses.asdict(row.patched),

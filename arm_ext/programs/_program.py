@@ -121,7 +121,8 @@ class Program:
         dynamic_shapes (Any): For ``torch.export.export``.
         expected (Expected): What is expected with arm_ext.
         on (Mapping[str, Expected]): The same for single targets.
-        control (bool): Stock does it as well, and must keep doing so.
+        control (bool | tuple[str, ...]): Stock does it as well, on every target or
+            on those named, and must keep doing so.
 
     """
 
@@ -135,12 +136,7 @@ class Program:
     dynamic_shapes: Any = None
     expected: Expected = Expected()
     on: Mapping[str, Expected] = field(default_factory=dict)
-    control: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no fix claims to close the gap yet."""
-        return self.gap.fix is None and not self.control
+    control: bool | tuple[str, ...] = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +151,17 @@ class Case:
         return f"{self.program.name}@{self.target}"
 
     @property
+    def is_control(self) -> bool:
+        """Whether stock does it as well, and must keep doing so."""
+        control = self.program.control
+        return control if isinstance(control, bool) else self.target in control
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no fix claims to close the gap yet."""
+        return self.program.gap.fix is None and not self.is_control
+
+    @property
     def expected(self) -> Expected:
         return self.program.on.get(self.target, self.program.expected)
 
@@ -164,9 +171,7 @@ PROGRAMS: list[Program] = []
 
 def cases() -> list[Case]:
     """Return every program on every of its targets, in order."""
-    return [
-        Case(program, target) for program in PROGRAMS for target in program.targets
-    ]
+    return [Case(program, target) for program in PROGRAMS for target in program.targets]
 
 
 @dataclass(frozen=True)

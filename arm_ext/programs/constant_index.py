@@ -4,8 +4,10 @@
 # LICENSE file in the root directory of this source tree.
 """An int64 index that is a constant, wherever it lives."""
 
+from collections.abc import Mapping
+
 import torch
-from arm_ext.programs._program import Expected, FLOAT, Gap, INTEGER, Model
+from arm_ext.programs._program import Expected, FLOAT, Gap, INTEGER, Model, U55
 
 GAP = Gap(
     2,
@@ -17,6 +19,12 @@ GAP = Gap(
 MOVED = Expected(tolerance=0.0, steps=0.0)
 EVERYWHERE = (*FLOAT, "vgf-bf16", *INTEGER)
 ONE_OF_EACH = ("vgf", "vgf-int", "ethos-u85-256")
+_CAST = "dim_order_ops._to_dim_order_copy.default"
+
+
+def _no_u55(*cpu_ops: str) -> Mapping[str, Expected]:
+    """Ethos-U55 has no GATHER and no SCATTER, so the op stays on the CPU whole."""
+    return {U55: Expected(delegates=0, cpu_ops=cpu_ops, tolerance=0.0, steps=0.0)}
 
 
 def _buffer(model: Model, index: list[int], persistent: bool = True) -> Model:
@@ -24,7 +32,12 @@ def _buffer(model: Model, index: list[int], persistent: bool = True) -> Model:
     return model
 
 
-@GAP.program(*EVERYWHERE, expected=MOVED)
+@GAP.program(
+    *EVERYWHERE,
+    U55,
+    expected=MOVED,
+    on=_no_u55("aten.index.Tensor", _CAST),
+)
 def columns_by_constant():
     """``x[:, index]``, index a lifted constant."""
     model = Model(lambda m, x: x[:, m.index], index=torch.tensor([0, 2]))
@@ -65,7 +78,13 @@ def negative():
     return model, (torch.randn(4, 8),)
 
 
-@GAP.program("vgf", expected=MOVED)
+@GAP.program(
+    *ONE_OF_EACH,
+    U55,
+    expected=MOVED,
+    control=INTEGER,
+    on=_no_u55("aten.index.Tensor", _CAST),
+)
 def two_indices():
     """Two index tensors that broadcast."""
     model = Model(
@@ -76,14 +95,20 @@ def two_indices():
     return model, (torch.randn(4, 5),)
 
 
-@GAP.program("vgf", expected=MOVED)
+@GAP.program(*ONE_OF_EACH, expected=MOVED)
 def constant_mask():
     """A bool mask that is a constant."""
     mask = torch.tensor([True, False, True, True])
     return Model(lambda m, x: x[m.mask], mask=mask), (torch.randn(4, 8),)
 
 
-@GAP.program("vgf", expected=MOVED)
+@GAP.program(
+    *ONE_OF_EACH,
+    U55,
+    expected=MOVED,
+    control=INTEGER,
+    on=_no_u55("aten.index_select.default", _CAST),
+)
 def index_select():
     """``index_select`` on the second dimension."""
     index = torch.tensor([2, 0])
@@ -91,7 +116,13 @@ def index_select():
     return model, (torch.randn(2, 4, 6),)
 
 
-@GAP.program("vgf", expected=MOVED)
+@GAP.program(
+    *ONE_OF_EACH,
+    U55,
+    expected=MOVED,
+    control=INTEGER,
+    on=_no_u55("aten.gather.default"),
+)
 def gather():
     """``gather`` on the second dimension."""
     index = torch.tensor([[0, 2, 1]])
@@ -99,7 +130,7 @@ def gather():
     return model, (torch.randn(1, 4),)
 
 
-@GAP.program("vgf")
+@GAP.program(*ONE_OF_EACH, U55, control=(*INTEGER, U55))
 def embedding():
     """Position embeddings added to the input."""
     model = Model(
@@ -110,7 +141,13 @@ def embedding():
     return model, (torch.randn(1, 4, 16),)
 
 
-@GAP.program("vgf", expected=MOVED)
+@GAP.program(
+    *ONE_OF_EACH,
+    U55,
+    expected=MOVED,
+    control=INTEGER,
+    on=_no_u55("aten.index_put.default", _CAST),
+)
 def index_put():
     """Rows written by ``index_put``."""
 
@@ -121,9 +158,7 @@ def index_put():
     return model, (torch.randn(4, 8), torch.randn(2, 8))
 
 
-@GAP.program(
-    "vgf", expected=Expected(delegates=0, cpu_ops=("aten.index_put.default",))
-)
+@GAP.program("vgf", expected=Expected(delegates=0, cpu_ops=("aten.index_put.default",)))
 def repeated_index_put():
     """``index_put`` with a repeated index must not be narrowed."""
 

@@ -16,9 +16,7 @@ class Blocks(torch.nn.Module):
 
     def __init__(self, count: int) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(
-            torch.nn.Linear(32, 32) for _ in range(count)
-        )
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(count))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
