@@ -20,6 +20,7 @@ A node only ever joins a level that a neighbour has, so that no partition is
 added.
 
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -36,14 +37,12 @@ _ROUNDS = 3
 _CANDIDATES = 3
 
 # Operators that move or reinterpret data without computing, by their base name.
-_FOLLOWING_OPS = frozenset(
-    """
+_FOLLOWING_OPS = frozenset("""
     _to_copy _to_dim_order_copy _unsafe_view alias alias_copy contiguous detach
     detach_copy expand expand_copy float half permute permute_copy reshape squeeze
     squeeze_copy t t_copy to transpose transpose_copy type unsqueeze unsqueeze_copy
     view view_copy
-    """.split()
-)
+    """.split())
 
 
 def value_bytes(node: Node) -> int:

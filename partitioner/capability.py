@@ -49,6 +49,7 @@ With ``skip_horizontal_fusion=True`` partitions only grow along edges, which is
 described in :mod:`vertical`.
 
 """
+
 from __future__ import annotations
 
 import functools
@@ -213,7 +214,9 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
             if is_supported(submodules, node)
         }
 
-    def _levels(self, nodes: Sequence[Node], orders: dict[Node, int]) -> dict[Node, int]:
+    def _levels(
+        self, nodes: Sequence[Node], orders: dict[Node, int]
+    ) -> dict[Node, int]:
         level = levels(nodes, orders)
         if self.boundary == "fewest-bytes":
             level = fewest_bytes(nodes, orders, level)
@@ -327,5 +330,7 @@ def _move_getitems(
     return goal
 
 
-def _is_outside(node: Node, members: dict[Node, int | None], removed: set[Node]) -> bool:
+def _is_outside(
+    node: Node, members: dict[Node, int | None], removed: set[Node]
+) -> bool:
     return node not in members or node in removed or node.op == "placeholder"

@@ -10,6 +10,7 @@ O(nodes + edges) time and memory. A *group* maps a node to the id of the
 partition that it is in; a node that is in none is left out (or maps to None).
 
 """
+
 from __future__ import annotations
 
 import operator

@@ -101,9 +101,7 @@ class MissingExtensions:
     def __str__(self) -> str:
         counts = Counter("+".join(op.extensions) for op in self.ops)
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
-        first = "; ".join(
-            f"{op.op} at {op.source or op.node}" for op in self.ops[:3]
-        )
+        first = "; ".join(f"{op.op} at {op.source or op.node}" for op in self.ops[:3])
         more = f"; and {len(self.ops) - 3} more" if len(self.ops) > 3 else ""
         return (
             f"{self.spec} leaves ops on the CPU that its extensions would take "

@@ -29,6 +29,7 @@ The search walks from both ends in turn and stops when either has nowhere to
 go, so that it costs about twice the cheaper direction.
 
 """
+
 from __future__ import annotations
 
 import heapq
@@ -57,9 +58,7 @@ class VerticalFusion:
         for here, node in enumerate(reversed(nodes)):
             position[node] = here
             # A dict keeps the order of the users, in which joins are tried.
-            users = dict.fromkeys(
-                self.sets.find(position[user]) for user in node.users
-            )
+            users = dict.fromkeys(self.sets.find(position[user]) for user in node.users)
             self._add(here, users)
             if self._supported[here]:
                 for user in users:

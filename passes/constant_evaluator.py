@@ -71,10 +71,7 @@ def module_constant(graph_module: GraphModule, node: Node) -> torch.Tensor:
 
 
 def _twins(node: Node) -> Iterator[Node]:
-    return (
-        other
-        for other in node.graph.find_nodes(op="get_attr", target=node.target)
-    )
+    return (other for other in node.graph.find_nodes(op="get_attr", target=node.target))
 
 
 def _writes_to(user: Node, node: Node) -> bool:

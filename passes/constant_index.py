@@ -118,7 +118,9 @@ def index_of_each_element(
     """
 
     def repeats(d: int) -> bool:
-        return index.shape[d] == shape[d] and bool((index == index.narrow(d, 0, 1)).all())
+        return index.shape[d] == shape[d] and bool(
+            (index == index.narrow(d, 0, 1)).all()
+        )
 
     while index.dim() - 1 > dim and repeats(index.dim() - 1):
         index = index.select(-1, 0)
@@ -135,7 +137,9 @@ def index_of_each_element(
     return [along(d) for d in range(index.dim())]
 
 
-def selects_no_place_twice(indices: Sequence[torch.Tensor], shape: Sequence[int]) -> bool:
+def selects_no_place_twice(
+    indices: Sequence[torch.Tensor], shape: Sequence[int]
+) -> bool:
     """Whether index tensors, broadcast to ``shape``, are never equal together.
 
     Args:

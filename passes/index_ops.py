@@ -186,7 +186,9 @@ def every_leading_dim(
     if all(place is not None for place in places):
         return list(places)
     if any(isinstance(place, Node) for place in places):
-        raise IndexRefused("a dimension is skipped beside an index computed at run time")
+        raise IndexRefused(
+            "a dimension is skipped beside an index computed at run time"
+        )
     return index_every_leading_dim(op.shape, places)
 
 

@@ -117,9 +117,11 @@ class RewriteConstantScatterPass(ArmPass):
         with node.graph.inserting_before(node):
             node.args = map_aggregate(
                 args,
-                lambda value: _add_constant(graph_module, node, value)
-                if isinstance(value, torch.Tensor)
-                else value,
+                lambda value: (
+                    _add_constant(graph_module, node, value)
+                    if isinstance(value, torch.Tensor)
+                    else value
+                ),
             )
             for dim, size in values_to_cut(op):
                 values = node.args[2]
@@ -130,14 +132,10 @@ class RewriteConstantScatterPass(ArmPass):
                 cut.meta["val"] = tensor_of(values).narrow(dim, 0, size)
                 node.update_arg(2, cut)
         node.kwargs = {}
-        node.target = (
-            _aten.index_put_.default if in_place else _aten.index_put.default
-        )
+        node.target = _aten.index_put_.default if in_place else _aten.index_put.default
 
 
-def _add_constant(
-    graph_module: GraphModule, node: Node, value: torch.Tensor
-) -> Node:
+def _add_constant(graph_module: GraphModule, node: Node, value: torch.Tensor) -> Node:
     number = 0
     while hasattr(graph_module, name := f"_constant_index_{number}"):
         number += 1

@@ -208,9 +208,9 @@ def test_import_without_executorch():
         "{r.reason for r in arm_ext.status()})"
     )
     done = run_python(code)
-    assert done.stdout.strip() == "{'skipped'} {'executorch is not installed'}", (
-        done.stderr
-    )
+    assert (
+        done.stdout.strip() == "{'skipped'} {'executorch is not installed'}"
+    ), done.stderr
 
 
 def test_references_imported_before_arm_ext_see_the_change():

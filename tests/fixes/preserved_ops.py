@@ -92,7 +92,9 @@ def _linear(dtype: torch.dtype, rank: int) -> Iterator[Program]:
     if rank not in (1, 3):
         return
     yield Program(f"{name}, weight an input", F.linear, (x, weight))
-    yield Program(f"{name}, weight computed", lambda x, w: F.linear(x, w + w), (x, weight))
+    yield Program(
+        f"{name}, weight computed", lambda x, w: F.linear(x, w + w), (x, weight)
+    )
     yield Program(f"{name}, all inputs", F.linear, (x, weight, bias))
     yield Program(f"{name}, no bias", lambda x: F.linear(x, weight), (x,))
 
@@ -113,7 +115,9 @@ def _factories() -> Iterator[Program]:
                 continue
             yield Program(
                 f"linspace {start} {end} {steps} {dtype}",
-                lambda x, a=start, b=end, n=steps: torch.linspace(a, b, n, dtype=x.dtype)
+                lambda x, a=start, b=end, n=steps: torch.linspace(
+                    a, b, n, dtype=x.dtype
+                )
                 + x,
                 (one,),
             )

@@ -165,7 +165,9 @@ def test_embedding():
 
 def test_integer_mask():
     target = TARGETS["ethos-u85-256"]
-    model = Model(lambda m, x: torch.relu(x)[:, m.mask] * 2, mask=[True, False, True, True])
+    model = Model(
+        lambda m, x: torch.relu(x)[:, m.mask] * 2, mask=[True, False, True, True]
+    )
     quantized = quantize(model, (X,), target)
     _check(lower(quantized, (X,), target), quantized, X)
 
@@ -217,7 +219,11 @@ def _written_buffer(m, x):
 
 
 REFUSED = {
-    "out of range": (lambda m, x: torch.relu(x)[:, m.i], [0, 4], "holds 4, out of range"),
+    "out of range": (
+        lambda m, x: torch.relu(x)[:, m.i],
+        [0, 4],
+        "holds 4, out of range",
+    ),
     "below range": (lambda m, x: torch.relu(x)[m.i], [-3], "holds -3, out of range"),
     "beyond int32": (
         lambda m, x: torch.relu(x).index_select(1, m.i),
@@ -327,7 +333,9 @@ def test_constant_that_is_an_output_and_used_on_the_cpu_stays_int64():
 
 
 def test_to_backend_leaves_the_callers_programs_alone():
-    model = Model(lambda m, x: torch.relu(x)[:, m.buffer] + x[:, [0, -1]], buffer=[1, 0])
+    model = Model(
+        lambda m, x: torch.relu(x)[:, m.buffer] + x[:, [0, -1]], buffer=[1, 0]
+    )
     program = export(model, (X,))
     edge = to_edge(program, compile_config=EdgeCompileConfig(_check_ir_validity=True))
     edge_program = edge.exported_program()
@@ -360,7 +368,9 @@ def test_other_programs_are_lowered_to_the_same_bytes(name):
     model = Model(UNTOUCHED[name], i=torch.tensor([1, 0], dtype=torch.int32))
 
     def payload():
-        return lower(model, (X,), Target("vgf-fp", "TOSA-1.0+FP")).to_executorch().buffer
+        return (
+            lower(model, (X,), Target("vgf-fp", "TOSA-1.0+FP")).to_executorch().buffer
+        )
 
     with arm_ext.patched(disable=[FIX]):
         stock = payload()

@@ -119,7 +119,9 @@ def test_no_extension_more_than_needed():
 def test_int64_of_tosa_1_1_is_not_advised():
     """The support checks take int64 there, and then the lowering throws."""
     inputs = (torch.arange(4),)
-    assert said(Call(lambda x: x + 1), inputs, Target("vgf", "TOSA-1.1+FP+INT"))[1] == []
+    assert (
+        said(Call(lambda x: x + 1), inputs, Target("vgf", "TOSA-1.1+FP+INT"))[1] == []
+    )
 
 
 @pytest.mark.parametrize(

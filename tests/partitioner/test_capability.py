@@ -272,7 +272,13 @@ def test_vertical_fusion_is_valid_where_stock_has_a_cycle():
     partitions, _ = ours(graph_module, **options)
     assert is_valid(graph_module, partitions)
     names = [sorted(node.name for node in p.nodes) for p in partitions]
-    assert sorted(itertools.chain(*names)) == ["add", "add_1", "add_2", "add_4", "add_5"]
+    assert sorted(itertools.chain(*names)) == [
+        "add",
+        "add_1",
+        "add_2",
+        "add_4",
+        "add_5",
+    ]
 
 
 def chain_of_getitems(supported):
@@ -286,9 +292,7 @@ def chain_of_getitems(supported):
     return GraphModule(torch.nn.Module(), graph)
 
 
-@pytest.mark.parametrize(
-    "supported", list(itertools.product([False, True], repeat=5))
-)
+@pytest.mark.parametrize("supported", list(itertools.product([False, True], repeat=5)))
 def test_chain_of_getitems_follows_its_producer(supported):
     graph_module = chain_of_getitems(supported)
     options = {"allows_single_node_partition": True}

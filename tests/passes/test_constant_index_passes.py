@@ -61,7 +61,10 @@ def _names(graph):
         (lambda m, x: x[:, :, m.i.reshape(1, 2)], "aten.index.Tensor"),
         (lambda m, x: x[m.i, :, m.i], "aten.index.Tensor"),
         (lambda m, x: x.gather(1, m.i.reshape(1, 2, 1) + 2), "aten.index.Tensor"),
-        (lambda m, x: x.scatter(1, m.i.reshape(1, 2, 1) + 1, x), "aten.index_put.default"),
+        (
+            lambda m, x: x.scatter(1, m.i.reshape(1, 2, 1) + 1, x),
+            "aten.index_put.default",
+        ),
         (lambda m, x: x.index_copy(1, m.i, x[:, :2]), "aten.index_put.default"),
     ],
 )
@@ -90,7 +93,9 @@ def test_old_constant_goes_when_nobody_uses_it():
 
 
 def test_old_constant_stays_for_another_user():
-    program = _edge(lambda m, x: (x[:, m.buffer], m.buffer + 1), buffer=torch.tensor([1]))
+    program = _edge(
+        lambda m, x: (x[:, m.buffer], m.buffer + 1), buffer=torch.tensor([1])
+    )
     _narrow(program)
     assert program.state_dict["buffer"].dtype == torch.int64
     assert program.module()(X)[1].dtype == torch.int64
