@@ -64,7 +64,7 @@ def test_base_install_cannot_move_torch_or_executorch():
 
 def test_extras():
     extras = importlib.metadata.metadata(DISTRIBUTION).get_all("Provides-Extra")
-    assert set(extras) == {"executorch", "policies", "run", "test"}
+    assert set(extras) == {"bench", "executorch", "policies", "run", "test"}
     [executorch] = [r for r in requirements("executorch") if r.name == "executorch"]
     assert executorch.extras == {"vgf", "ethos-u"}
     assert "1.5.1" in executorch.specifier and "1.5.2" not in executorch.specifier
