@@ -7,7 +7,7 @@
 import torch
 from arm_ext.programs._program import Expected, Flow, Gap, Model, U55
 
-GAP = Gap(3, "mish", "Mish stays in float on the CPU")
+GAP = Gap(3, "mish", "Mish stays in float on the CPU", fix="mish")
 
 
 def _block(activation: torch.nn.Module):
@@ -29,7 +29,19 @@ def conv_mish_conv():
     return _block(torch.nn.Mish())
 
 
-@GAP.program("vgf", expected=Expected(tolerance=1e-6))
+@GAP.program("ethos-u85-256", U55, "vgf-int", flow=Flow.QAT)
+def qat_inplace():
+    """The same with an in-place Mish, through QAT."""
+    return _block(torch.nn.Mish(inplace=True))
+
+
+@GAP.program("ethos-u85-256", U55, "vgf-int", quantization="a16w8")
+def sixteen_bit():
+    """The same with 16 bit activations."""
+    return _block(torch.nn.Mish())
+
+
+@GAP.program("vgf", "vgf-fp", expected=Expected(tolerance=1e-6))
 def large_negative():
     """Mish in float where stock's tanh underflows."""
     x = torch.linspace(-30, 30, 61)

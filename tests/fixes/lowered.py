@@ -1,0 +1,98 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Lower a model, run it, and put what came out beside what eager gives."""
+
+from dataclasses import dataclass
+
+import torch
+from arm_ext import verify
+from arm_ext.coverage import coverage, Coverage, reject_reasons
+from arm_ext.targets import lower, quantize, Target
+from torch.export import export
+from torch.utils._pytree import tree_leaves
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
+
+
+class Call(torch.nn.Module):
+    """A module from a function of tensors, with the layers that it calls."""
+
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.function = function
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, *inputs):
+        return self.function(*self.layers, *inputs)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outputs of the lowered program, of eager, and what stayed on the CPU.
+
+    ``wanted`` is what the lowered module gives in eager PyTorch: the quantized one
+    where it was quantized. ``step`` is the scale of the last output then.
+
+    """
+
+    covered: Coverage
+    got: list[torch.Tensor]
+    wanted: list[torch.Tensor]
+    step: float | None
+
+    @property
+    def one_delegate(self) -> bool:
+        return self.covered.delegates == 1 and self.covered.compute_ops == ()
+
+    def error(self) -> float:
+        """Return the largest difference, in steps where quantized."""
+        pairs = zip(self.got, self.wanted, strict=True)
+        apart = max((g.double() - w.double()).abs().max().item() for g, w in pairs)
+        return apart / self.step if self.step else apart
+
+    def reasons(self) -> str:
+        return "\n".join(r for left in self.covered.left for r in left.reasons)
+
+
+def lower_and_run(
+    module: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    target: Target,
+    quantization: str | None = None,
+    **export_options,
+) -> Result:
+    """Lower, run on the TOSA reference model and make the ``.pte``."""
+    if quantization == "qat":
+        module = quantize_qat(module, inputs, target)
+    elif quantization is not None:
+        module = quantize(module, inputs, target, quantization)
+    with reject_reasons():
+        edge = lower(module, inputs, target, **export_options)
+    result = Result(
+        coverage(edge),
+        tree_leaves(verify.run(edge, *inputs)),
+        tree_leaves(module(*inputs)),
+        step_of(module) if quantization else None,
+    )
+    for got, wanted in zip(result.got, result.wanted, strict=True):
+        assert got.shape == wanted.shape and got.dtype == wanted.dtype
+    assert edge.to_executorch().buffer
+    return result
+
+
+def quantize_qat(
+    module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], target: Target
+) -> torch.nn.Module:
+    """Return the module quantized through ``prepare_qat_pt2e``."""
+    exported = export(module.train(), inputs).module(check_guards=False)
+    prepared = prepare_qat_pt2e(exported, target.quantizer("int8"))
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def step_of(module: torch.fx.GraphModule) -> float:
+    """Return the scale with which the last output is dequantized."""
+    dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+    scales = [n.args[1] for n in module.graph.nodes if n.target == dequantize]
+    return scales[-1]
