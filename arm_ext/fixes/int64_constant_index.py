@@ -32,13 +32,12 @@ What is refused
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from arm_ext import fix
+from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._support import check_first
 from arm_ext.partitioner.constant_index_check import ConstantIndexCheck
 from arm_ext.passes.flatten_index_put_indices_pass import FlattenIndexPutIndicesPass
 from arm_ext.passes.index_ops import match
@@ -50,117 +49,24 @@ from executorch.backends.arm.operator_support.index_select_support import (
     IndexSelectSupported,
 )
 from executorch.backends.arm.tosa import TosaSpecification
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
-from executorch.backends.arm.tosa.specification import TosaLoweringContext
-from executorch.exir.backend.backend_api import MethodProgramsPartitionerSpec
-from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
-from torch._export.utils import _get_shape_env_from_gm
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
-from torch.fx.passes.operator_support import chain
-
-_SUPPORT = "executorch.backends.arm.operator_support.tosa_supported_operators"
 
 
-class _LastReason(WhyNoPartitionReporter):
-    """Remembers the first reason given since it was asked last."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._reason: str | None = None
-
-    def report_reject(self, node: Node, reason: str) -> None:
-        self._reason = self._reason or reason
-
-    def take(self) -> str:
-        reason, self._reason = self._reason, None
-        return reason or "not taken by the partitioner"
+def _matches(node: Node) -> bool:
+    return match(node) is not None
 
 
-def _support_chain(
-    partitioner: TOSAPartitioner, program: ExportedProgram
-) -> Callable[[Node], str | None]:
-    """Return a function that says why the partitioner declines a node."""
-    reporter = _LastReason()
-    support = partitioner._create_operator_support(program, reporter)
-    context = TosaLoweringContext(
-        partitioner.tosa_spec, _get_shape_env_from_gm(program.graph_module)
-    )
-
-    def why_not(node: Node) -> str | None:
-        with context:
-            supported = support.is_node_supported({}, node)
-        reason = reporter.take()
-        return None if supported else reason
-
-    return why_not
+def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
+    return NarrowConstantIndexPass(program, why_not)(program.graph_module).modified
 
 
-def _copy(program: ExportedProgram) -> ExportedProgram:
-    """Copy the graph and the tables of constants, not the tensors in them."""
-    graph_module = copy.deepcopy(program.graph_module)
-    return ExportedProgram(
-        root=graph_module,
-        graph=graph_module.graph,
-        graph_signature=copy.deepcopy(program.graph_signature),
-        state_dict=dict(program.state_dict),
-        range_constraints=copy.deepcopy(program.range_constraints),
-        module_call_graph=copy.deepcopy(program.module_call_graph),
-        example_inputs=program.example_inputs,
-        constants=dict(program.constants),
-        verifiers=[program.verifier],
-    )
-
-
-def narrow_constant_indices(
-    program: ExportedProgram, partitioner: Partitioner
-) -> ExportedProgram:
-    """Return the program with its constant indices narrowed for ``partitioner``.
-
-    The program itself is returned where there is nothing to do: no index op, or
-    a partitioner of another backend.
-
-    """
-    if not isinstance(partitioner, TOSAPartitioner):
-        return program
-    if not any(match(node) for node in program.graph.nodes):
-        return program
-    narrowed = _copy(program)
-    why_not = _support_chain(partitioner, narrowed)
-    result = NarrowConstantIndexPass(narrowed, why_not)(narrowed.graph_module)
-    return narrowed if result.modified else program
-
-
-def _to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    first, *rest = args
-    if isinstance(first, MethodProgramsPartitionerSpec):
-        partitioners = first.method_to_partitioner
-        programs = {
-            name: narrow_constant_indices(program, partitioners[name])
-            if name in partitioners
-            else program
-            for name, program in first.method_to_edge_program.items()
-        }
-        first = dataclasses.replace(first, method_to_edge_program=programs)
-    elif isinstance(first, ExportedProgram) and rest:
-        first = narrow_constant_indices(first, rest[0])
-    return wrapped(first, *rest, **kwargs)
-
-
-def _tosa_support_factory(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
-    return chain(_first_check(*args, **kwargs), wrapped(*args, **kwargs))
-
-
-def _first_check(
+def _make_check(
     tosa_spec: TosaSpecification,
     exported_program: ExportedProgram,
     reporter: WhyNoPartitionReporter,
-    *args: Any,
-    **kwargs: Any,
 ) -> ConstantIndexCheck:
     return ConstantIndexCheck(exported_program, reporter)
 
@@ -214,19 +120,5 @@ def install(patcher: Patcher) -> None:
         _transform_for_annotation,
         parameters=("self", "model"),
     )
-    patcher.wrap(
-        "executorch.exir.backend.backend_api:to_backend",
-        _to_backend,
-        parameters=("args",),
-    )
-    patcher.wrap(
-        f"{_SUPPORT}:tosa_support_factory",
-        _tosa_support_factory,
-        parameters=(
-            "tosa_spec",
-            "exported_program",
-            "reporter",
-            "additional_checks",
-            "additional_positive_checks",
-        ),
-    )
+    rewrite_before_partition(patcher, _matches, _narrow)
+    check_first(patcher, _make_check)

@@ -1,0 +1,161 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""argmin, and most of argmax, stay on the CPU.
+
+The gap
+    ``argmin`` is in no list. ``argmax`` is not annotated by the quantizer, so on
+    Ethos-U its input is a float; with ``dim=None``, with ``keepdim``, of int32, or
+    where its index is used as the int64 that it is in PyTorch, it is rejected too.
+    On Ethos-U55 an accepted one can stop the whole lowering in Vela.
+What is done
+    Both are annotated with a quantized input, and ``DecomposeArgMinMaxPass`` in
+    the backend's pipeline brings both to TOSA's ARGMAX, exact, ties and NaN as in
+    ATen. Before partitioning, ``NarrowIndexPass`` carries the index in int32: ops
+    that read an index in the same delegate read the int32, and one cast outside the
+    delegate gives the int64 that a graph output has.
+What is refused
+    A dimension of unknown size, a dtype that TOSA has no ARGMAX for, an op inside
+    control flow that uses the int64, and on Ethos-U55 all but int8, the last
+    dimension, 127 elements and 65536 results: these stay on the CPU, with the
+    reason in the partitioner's report.
+
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from arm_ext import fix
+from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._support import check_first
+from arm_ext.operators import FLOAT, Operator, QUANTIZED, U55, U85, VGF
+from arm_ext.partitioner.arg_min_max_check import ArgMinMaxCheck
+from arm_ext.partitioner.narrowed_index import (
+    is_int32_inside,
+    NarrowedIndexCheck,
+    WideningCheck,
+)
+from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
+from arm_ext.passes.decompose_arg_min_max_pass import DecomposeArgMinMaxPass
+from arm_ext.passes.index_sources import index_source
+from arm_ext.passes.narrow_index_pass import NarrowIndexPass
+from arm_ext.patcher import Patcher
+from executorch.backends.arm._passes import InsertTableOpsPass
+from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
+    TOSA_PRO_INT_SupportList,
+)
+from executorch.exir.dialects._ops import ops as exir_ops
+from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.fx.passes.operator_support import chain, OperatorSupportBase
+
+_ARM = "executorch.backends.arm"
+_SUPPORT = f"{_ARM}.operator_support"
+_ARGMIN = exir_ops.edge.aten.argmin.default
+
+OPERATORS = tuple(
+    operator
+    for op in ("aten.argmax", "aten.argmin")
+    for operator in (
+        Operator(
+            op,
+            (*FLOAT, "int32", "int16"),
+            (VGF,),
+            "static size; bf16 needs the extension `bf16`, int16 `int16`",
+            DecomposeArgMinMaxPass,
+        ),
+        Operator(op, QUANTIZED, (VGF, U85), "static size", DecomposeArgMinMaxPass),
+        Operator(
+            op,
+            ("int8",),
+            (U55,),
+            "last dimension, 127 elements, 65536 results",
+            DecomposeArgMinMaxPass,
+        ),
+    )
+)
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    del installed
+    if _ARGMIN in TOSA_PRO_INT_SupportList:
+        return fix.already_fixed("the support lists have argmin")
+    return fix.apply()
+
+
+def install(patcher: Patcher) -> None:
+    # Annotate.
+    patcher.extend(
+        f"{_ARM}.quantizer.quantizer_support:TOSA_QUANTIZER_SUPPORT_DICT",
+        {
+            (torch.ops.aten.argmax.default,): None,
+            (torch.ops.aten.argmin.default,): None,
+        },
+    )
+    # Accept.
+    for profile in ("INT", "MIXED_INT", "FP"):
+        patcher.extend(
+            f"{_SUPPORT}.tosa_profile_supported_op_lists:"
+            f"TOSA_PRO_{profile}_SupportList",
+            (_ARGMIN,),
+        )
+    check_first(patcher, lambda spec, program, reporter: WideningCheck(reporter))
+    check_first(patcher, lambda spec, program, reporter: ArgMinMaxCheck(spec, reporter))
+    patcher.wrap(
+        f"{_SUPPORT}.tosa_supported_operators:"
+        "CheckInt64InputsAndOutputs.is_node_supported",
+        _accept_int32_inside,
+        parameters=("self", "submodules", "node"),
+    )
+    patcher.wrap(
+        f"{_ARM}.tosa.partitioner:TOSAPartitioner._create_operator_support",
+        _check_narrowed_index,
+        parameters=("self", "containing_program", "reporter"),
+    )
+    # Lower.
+    rewrite_before_partition(patcher, _computes_an_index, _narrow)
+    patcher.wrap(
+        f"{_ARM}._passes.arm_pass_manager:ArmPassManager._configure_pass_insertions",
+        _insert_decompose,
+        parameters=("self", "exported_program"),
+    )
+
+
+def _accept_int32_inside(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> bool:
+    (node,) = (*args, *kwargs.values())[-1:]
+    return is_int32_inside(node) or wrapped(*args, **kwargs)
+
+
+def _check_narrowed_index(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> OperatorSupportBase:
+    support = wrapped(*args, **kwargs)
+    reporter = inspect.signature(wrapped).bind(*args, **kwargs).arguments["reporter"]
+    check = NarrowedIndexCheck(
+        reporter, accepts=lambda node: support.is_node_supported({}, node)
+    )
+    return chain(support, check)
+
+
+def _computes_an_index(node: Node) -> bool:
+    return index_source(node) is not None
+
+
+def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
+    return NarrowIndexPass(why_not)(program.graph_module).modified
+
+
+def _insert_decompose(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
+    (exported_program,) = (*args, *kwargs.values())
+    # Only behind the TABLEs does each quantized value have its integer dtype.
+    instance.insert_passes_after(
+        InsertTableOpsPass,
+        [DecomposeArgMinMaxPass(), ComputeLateConstantOpsPass(exported_program)],
+    )
+    wrapped(*args, **kwargs)
