@@ -9,7 +9,9 @@ from dataclasses import replace
 import torch
 from arm_ext.programs._program import Expected, Gap, Model, U55
 
-CONV = Gap(4, "conv-transpose1d", "ConvTranspose1d stays on the CPU")
+CONV = Gap(
+    4, "conv-transpose1d", "ConvTranspose1d stays on the CPU", fix="conv-transpose1d"
+)
 ARG = Gap(
     4, "argmin", "argmin and most of argmax stay on the CPU", fix="argmin-argmax"
 )
@@ -23,6 +25,39 @@ def stride_two():
     """The upsampling of a Diffusion Policy's U-Net."""
     model = torch.nn.ConvTranspose1d(16, 8, 4, stride=2, padding=1).eval()
     return model, (torch.randn(1, 16, 32),)
+
+
+@CONV.program("vgf-bf16", expected=Expected(tolerance=0.02))
+def bfloat16():
+    """The same in bf16, which accumulates in fp32."""
+    model, (x,) = stride_two()
+    return model.to(torch.bfloat16), (x.to(torch.bfloat16),)
+
+
+@CONV.program("vgf-int", U55)
+def stride_three():
+    """Stride 3 between two Conv1d, which Ethos-U55 takes with zeros inserted."""
+    layers = (
+        torch.nn.Conv1d(16, 16, 3),
+        torch.nn.ConvTranspose1d(16, 8, 5, stride=3, output_padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Conv1d(8, 8, 3),
+    )
+    return torch.nn.Sequential(*layers).eval(), (torch.randn(1, 16, 32),)
+
+
+@CONV.program("vgf", "ethos-u85-256", U55)
+def depthwise_and_dilated():
+    """Four groups and a dilated kernel."""
+    options = {"stride": 2, "groups": 4, "dilation": 2, "output_padding": 1}
+    model = torch.nn.ConvTranspose1d(16, 8, 3, **options).eval()
+    return model, (torch.randn(2, 16, 32),)
+
+
+@CONV.program("ethos-u85-256", U55, quantization="a16w8")
+def sixteen_bit():
+    """Stride 2 with 16 bit activations."""
+    return stride_two()
 
 
 @CONV.program("vgf", control=True)
