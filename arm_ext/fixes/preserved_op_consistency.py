@@ -14,7 +14,8 @@ negative ``pad``, an integer ``logit``, a ``linear`` whose weight is an input.
 What we do: the filter that keeps an op also asks the partitioner's own support
 chain; the chain gains the checks it lacks; and a negative constant pad is
 lowered to SLICE. What is refused stays on the CPU, decomposed as it would be
-without the Arm partitioner, with its reason in the reject report.
+without the Arm partitioner, with its reason in the reject report; a negative pad
+among it becomes a slice, because the portable kernel takes no negative size.
 
 """
 
@@ -24,8 +25,10 @@ import inspect
 from typing import Any
 
 from arm_ext import fix
+from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
 from arm_ext.partitioner.lowerable import GridSamplerSupport, LowerableCheck
 from arm_ext.partitioner.preserved import KeepWhatIsTaken
+from arm_ext.passes.decompose_cpu_crop_pass import DecomposeCpuCropPass, is_crop
 from arm_ext.passes.decompose_negative_pad_pass import DecomposeNegativePadPass
 from executorch.backends.arm._passes.convert_split_to_slice import (
     ConvertSplitToSlicePass,
@@ -33,6 +36,7 @@ from executorch.backends.arm._passes.convert_split_to_slice import (
 from executorch.backends.arm.tosa import partitioner as tosa_partitioner
 from executorch.backends.arm.vgf import VgfPartitioner
 from executorch.exir.dialects._ops import ops as exir_ops
+from torch.export import ExportedProgram
 from torch.fx.passes.operator_support import any_chain, chain
 
 _PARTITIONER = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner"
@@ -70,6 +74,11 @@ def install(patcher: Any) -> None:
         _insert_decompose_negative_pad,
         parameters=("self", "exported_program"),
     )
+    rewrite_before_partition(patcher, is_crop, _slice_on_cpu)
+
+
+def _slice_on_cpu(program: ExportedProgram, why_not: WhyNot) -> bool:
+    return DecomposeCpuCropPass(why_not)(program.graph_module).modified
 
 
 def _keep_what_is_taken(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:

@@ -16,6 +16,7 @@ from arm_ext.targets import lower, quantize, Target, TARGETS
 from executorch.backends.arm.ethosu import EthosUBackend
 from executorch.backends.arm.vgf import VgfBackend
 from executorch.exir.backend.backend_details import PreprocessResult
+from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.tracer import _default_decomposition_table
 from executorch.runtime import Runtime
@@ -124,9 +125,6 @@ def test_every_dtype_and_rank(op, target, no_compiler):
     mask = on_cpu(edge)
     executorch = edge.to_executorch()
 
-    # The portable constant_pad_nd takes no negative size, with or without Arm.
-    crops = [p.name.startswith("pad crop") for p in programs]
-    mask = [cpu and not crop for cpu, crop in zip(mask, crops)]
     programs = [p for p, cpu in zip(programs, mask) if cpu]
     if not programs:
         return
@@ -224,6 +222,34 @@ def test_nothing_stops_the_lowering(name):
         assert len(coverage(edge).cpu_ops) == 1
     (got,) = run(edge, inputs)
     assert close(got, function(*inputs))
+
+
+@pytest.mark.parametrize("pads", [(-1, -2), (2, -3), (-1, 0, 3, -1), (-4, -4)])
+@pytest.mark.parametrize("target", [VGF, U85], ids=lambda target: target.name)
+def test_crop_on_the_cpu_runs(pads, target):
+    """The portable constant_pad_nd takes no negative size, with or without Arm."""
+    module = Call(lambda x: F.pad(x, pads, value=1.5))
+    inputs = (torch.randn(2, 3, 8).to(BF16),)
+    with arm_ext.patched(only=()), pytest.raises(RuntimeError):
+        run_in_runtime(lower(module, inputs, target).to_executorch(), inputs)
+
+    edge = lower(module, inputs, target)
+    assert coverage(edge).delegates == 0
+    (got,) = run_in_runtime(edge.to_executorch(), inputs)
+    assert torch.equal(got, module(*inputs))
+
+
+def test_crop_of_symbolic_size_on_the_cpu_runs():
+    module = Call(lambda x: F.pad(x, (-1, 0, -1, -1)))
+    inputs = (torch.randn(4, 8).to(BF16),)
+    rows = {0: torch.export.Dim("rows", min=4, max=8)}
+    exported = export(module, inputs, dynamic_shapes=((rows,),))
+    edge = to_edge_transform_and_lower(exported, partitioner=[VGF.partitioner()])
+    executorch = edge.to_executorch()
+    for count in (4, 6):
+        x = torch.randn(count, 8).to(BF16)
+        (got,) = run_in_runtime(executorch, (x,))
+        assert torch.equal(got, module(x))
 
 
 KEPT_ON_CPU = {
