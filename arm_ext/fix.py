@@ -100,4 +100,5 @@ TABLE = (
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
+    Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
 )

@@ -7,7 +7,12 @@
 import torch
 from arm_ext.programs._program import Expected, Gap, Model, U55
 
-BOUNDARY = Gap(0, "boundary", "an integer delegate declares a float output")
+BOUNDARY = Gap(
+    0,
+    "boundary",
+    "an integer delegate declares a float output",
+    fix="delegate-boundary",
+)
 DYNAMIC = Gap(0, "dynamic-batch", "a dynamic batch stops the lowering")
 SPECIAL = Gap(0, "special-values", "isnan, isinf and fmod stay on the CPU")
 

@@ -1,0 +1,84 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""A delegate declares float32 where its TOSA graph has int8 codes.
+
+The gap
+    A value that is quantized is int8 in the TOSA graph as soon as it is made. Where
+    its quantize is in the next partition (FP+INT), or was taken off that partition's
+    start (integer-only), the first one declares the float value at its boundary. The
+    program lowers without a word, and the runtime reads codes as floats (public issue
+    19364 and pull request 22966 of pytorch/executorch).
+What is done
+    The quantize joins the partition that makes its value.
+What is refused
+    Every delegate's declared inputs and outputs are compared with its TOSA graph
+    when it is lowered, and a difference is an error that names the tensor, not a
+    wrong ``.pte``.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from arm_ext import fix
+from arm_ext.partitioner.delegate_boundary import (
+    check_boundary,
+    declared_boundary,
+    quantize_where_made,
+)
+from arm_ext.patcher import Patcher
+from executorch.exir.backend.utils import WhyNoPartitionReporter
+from torch.fx import Node
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    """Apply always: no release of executorch checks a delegate's boundary."""
+    del installed
+    return fix.apply()
+
+
+def install(patcher: Patcher) -> None:
+    patcher.wrap(
+        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner._tag_module",
+        _mend_boundaries,
+        parameters=(
+            "self",
+            "module",
+            "containing_program",
+            "reporter",
+            "tag_iterator",
+        ),
+    )
+    patcher.wrap(
+        "executorch.backends.arm.tosa.backend:TOSABackend._preprocess",
+        _checked,
+        parameters=("edge_program", "compile_spec"),
+    )
+
+
+def _mend_boundaries(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    tags = wrapped(*args, **kwargs)
+    if not instance.tosa_spec.support_integer():
+        return tags
+    module, program, *_ = args
+    nodes = module.graph.nodes
+    support = instance._create_operator_support(program, WhyNoPartitionReporter())
+    before = _tags(nodes)
+    quantize_where_made(nodes, lambda node: support.is_node_supported({}, node))
+    return tags - (before - _tags(nodes))
+
+
+def _tags(nodes: Iterable[Node]) -> set[str]:
+    return {n.meta["delegation_tag"] for n in nodes if "delegation_tag" in n.meta}
+
+
+def _checked(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    program = args[0] if args else kwargs["edge_program"]
+    declared = declared_boundary(program)
+    result = wrapped(*args, **kwargs)
+    check_boundary(declared, result.processed_bytes)
+    return result
