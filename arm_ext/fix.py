@@ -101,4 +101,5 @@ TABLE = (
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
     Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
+    Fix("fast-lowering", "lowering repeats work that changes nothing"),
 )

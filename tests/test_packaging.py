@@ -23,6 +23,7 @@ DISTRIBUTION = "executorch-arm-ext"
 MAPPED = {
     "arm_ext": "arm_ext",
     "benchmarks": "arm_ext/benchmarks",
+    "lowering": "arm_ext/lowering",
     "partitioner": "arm_ext/partitioner",
     "passes": "arm_ext/passes",
     "quantizer": "arm_ext/quantizer",

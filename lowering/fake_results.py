@@ -1,0 +1,179 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Compute the fake result of an op once.
+
+A pass that retraces a graph runs every op on fake tensors, also those that it
+leaves alone: in a pipeline of passes the same ops on the same shapes, over and
+over. A fake tensor has no data, so what an op returns follows from the op, the
+layout of its tensors and the values of its other arguments.
+
+Inside :func:`remembered`, :func:`call` makes the result from what the op returned
+for the same arguments before: always new fake tensors, as the op would return.
+Torch's own cache of fake results lies below the dispatcher, which costs more than
+the ops themselves, and takes none of the Arm and the quantization ops.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Optional
+
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import (
+    FakeTensor,
+    FakeTensorMode,
+    in_kernel_invocation_manager,
+)
+
+_Results = dict[tuple, Any]
+_results: ContextVar[Optional[tuple[_Results, Hashable]]] = ContextVar(
+    "arm_ext_fake_results", default=None
+)
+
+_VALUES = (bool, int, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+@contextmanager
+def remembered(context: Hashable = None) -> Iterator[None]:
+    """Remember results until the end of the outermost block.
+
+    Args:
+        context (Hashable): What the results of ops depend on beside their
+            arguments, such as a TOSA specification.
+
+    """
+    active = _results.get()
+    token = _results.set((active[0] if active else {}, context))
+    try:
+        yield
+    finally:
+        _results.reset(token)
+
+
+def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
+    """Return ``run()``, or the same made from an earlier result.
+
+    Args:
+        target (Any): The op that ``run`` calls.
+        args (tuple): Its arguments.
+        kwargs (dict): Its keyword arguments.
+        run (Callable): Calls the op.
+
+    """
+    active = _results.get()
+    if active is None or not (_is_functional(target) and _only_fake_mode_is_active()):
+        return run()
+    results, context = active
+    key, tensors = _key((target, context), args, kwargs)
+    if key is None:
+        return run()
+    known = results.get(key)
+    if known is not None:
+        return _renew(known)
+    result = run()
+    if _can_be_made(result, tensors):
+        results[key] = result
+    return result
+
+
+def _is_functional(target: Any) -> bool:
+    """Whether an op (of ATen or of the edge dialect) returns new tensors only."""
+    op = target if isinstance(target, OpOverload) else getattr(target, "_op", None)
+    if not isinstance(op, OpOverload):
+        return False
+    schema = op._schema
+    return not schema.is_mutable and not any(r.alias_info for r in schema.returns)
+
+
+def _only_fake_mode_is_active() -> bool:
+    """A mode that records or replaces calls has to see them."""
+    return (
+        torch._C._len_torch_dispatch_stack() == 1
+        and torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
+    )
+
+
+def _key(
+    op: Hashable, args: tuple, kwargs: dict
+) -> tuple[Optional[tuple], list[FakeTensor]]:
+    """Return what a result follows from, None where that cannot be said."""
+    key: list[Any] = [op, torch.is_grad_enabled()]
+    tensors: list[FakeTensor] = []
+    to_visit: list[Any] = [kwargs, args]
+    while to_visit:
+        value = to_visit.pop()
+        if isinstance(value, FakeTensor):
+            if not _has_plain_layout(value):
+                return None, tensors
+            tensors.append(value)
+            key.append(_layout(value))
+        elif value is None or type(value) in _VALUES:
+            key.append((type(value), value))
+        elif type(value) is float:
+            key.append(repr(value))  # nan equals nan, 0.0 is not -0.0
+        elif isinstance(value, (list, tuple)):
+            key.append((type(value), len(value)))
+            to_visit.extend(value)
+        elif isinstance(value, dict):
+            key.append(tuple(value))
+            to_visit.extend(value.values())
+        else:
+            return None, tensors
+    # Without a tensor the result belongs to whatever fake mode is active.
+    return (tuple(key) if tensors else None), tensors
+
+
+def _has_plain_layout(tensor: FakeTensor) -> bool:
+    return (
+        not tensor._has_symbolic_sizes_strides
+        and tensor.constant is None
+        and tensor.real_tensor is None
+        and tensor.layout is torch.strided
+    )
+
+
+def _layout(tensor: FakeTensor) -> tuple:
+    return (
+        FakeTensor,
+        id(tensor.fake_mode),
+        tensor.dtype,
+        tensor.device,
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.is_conj() or tensor.is_neg(),
+        tensor.requires_grad,
+    )
+
+
+def _can_be_made(result: Any, arguments: list[FakeTensor]) -> bool:
+    if type(result) in (list, tuple):
+        return all(_can_be_made(element, arguments) for element in result)
+    return (
+        type(result) is FakeTensor
+        and _has_plain_layout(result)
+        and result.storage_offset() == 0
+        and not (result.is_conj() or result.is_neg())
+        and all(result is not argument for argument in arguments)
+    )
+
+
+def _renew(result: Any) -> Any:
+    if type(result) in (list, tuple):
+        return type(result)(_renew(element) for element in result)
+    mode: FakeTensorMode = result.fake_mode
+    with in_kernel_invocation_manager(mode):
+        empty = torch.empty_strided(
+            result.shape,
+            result.stride(),
+            dtype=result.dtype,
+            device="meta",
+            requires_grad=result.requires_grad,
+        )
+    return FakeTensor(mode, empty, result.device)
