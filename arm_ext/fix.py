@@ -97,6 +97,7 @@ TABLE = (
     Fix("mish", "mish stays in float on the CPU"),
     Fix("conv-transpose1d", "ConvTranspose1d stays on the CPU"),
     Fix("argmin-argmax", "argmin and most of argmax stay on the CPU"),
+    Fix("topk", "topk, sort and kthvalue stay on the CPU"),
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("partitioner", "partition() takes minutes on a large graph"),

@@ -66,7 +66,6 @@ def _sorts(m, x):
 FORMS, EXPECTED = Model(_forms(torch.topk)), Model(_forms(first_of_equals))
 SORTS = Model(_sorts)
 CHOSEN = {
-    "vgf": (TARGETS["vgf"], None),
     "vgf-fp": (TARGETS["vgf-fp"], None),
     "vgf int8": (TARGETS["vgf"], "int8"),
     "u85 int8": (TARGETS["ethos-u85-256"], "int8"),
@@ -91,13 +90,13 @@ def _lower(model, x, target, quantization):
     if quantization is None:
         return lower(model, (x,), target), x
     quantized = quantize(model, (x,), target, quantization)
-    (codes,) = [n for n in quantized.graph.nodes if n.name.endswith("tensor_default")][:1]
+    (codes, *_) = (n for n in quantized.graph.nodes if n.op == "call_function")
     scale, zero, least, most = codes.args[1:5]
     steps = torch.clamp(torch.round(x / scale) + zero, least, most)
     return lower(quantized, (x,), target), (steps - zero) * scale
 
 
-@pytest.mark.parametrize("chosen", CHOSEN)
+@pytest.mark.parametrize("chosen", ["vgf-fp", "vgf int8", "u85 a16w8"])
 def test_every_form_of_topk(chosen):
     edge, x = _lower(FORMS, X, *CHOSEN[chosen])
     _check(edge, EXPECTED(x), X)
@@ -129,7 +128,7 @@ def test_long_rows(chosen):
 
 def _consumed(topk):
     def forward(m, x):
-        best = topk(x.sum(-1), 2)[1]
+        best = topk(x.sum((1, 2)), 2)[1]
         values, indices = topk(x[0], 3, 1)
         return (
             x[best],
@@ -245,7 +244,6 @@ def test_refused_with_a_reason(reason):
 
 STOCK_GAPS = {
     "values": lambda m, x: x.topk(3).values,
-    "rows": lambda m, x: x[x.sum((1, 2)).topk(1).indices],
     "sort": lambda m, x: x.sort(stable=True).values,
 }
 
