@@ -30,13 +30,13 @@ def symbols() -> list[str]:
 
 
 def raw(symbol: str):
-    """The attribute behind a symbol as it is stored, descriptors not bound."""
+    """The attribute behind a symbol as it is stored; None where stock has none."""
     import inspect
 
     from arm_ext.patcher import _resolve
 
     owner, name = _resolve(symbol)
-    return inspect.getattr_static(owner, name)
+    return inspect.getattr_static(owner, name, None)
 
 
 def test_import_applies_every_fix():
