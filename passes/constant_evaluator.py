@@ -119,6 +119,14 @@ class ConstantEvaluator:
             raise known
         return known
 
+    def is_constant(self, node: Node) -> bool:
+        """Whether a node has a value that is known and stays."""
+        try:
+            self.value(node)
+        except NotConstant:
+            return False
+        return True
+
     def _compute(self, node: Node) -> torch.Tensor:
         if node.op != "call_function":
             return self._constant(node)

@@ -87,16 +87,23 @@ class NarrowIndexPass(ArmPass):
     Args:
         why_not (Callable[[Node], str | None]): Returns why the partitioner does
             not take a node, or None if it does.
+        is_constant (Callable[[Node], bool]): Whether an int64 index beside one that
+            is narrowed here is narrowed as a constant, by a later pass.
 
     """
 
     _passes_required_after: set[type[ExportPass]] = set()
 
     def __init__(
-        self, why_not: Callable[[Node], str | None], *args: Any, **kwargs: Any
+        self,
+        why_not: Callable[[Node], str | None],
+        is_constant: Callable[[Node], bool] = lambda node: False,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._why_not = why_not
+        self._is_constant = is_constant
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
@@ -106,10 +113,12 @@ class NarrowIndexPass(ArmPass):
                 continue
             if fits_int32(source):
                 modified |= self._narrow(source, node)
-        # Annotation for quantization puts such casts in too.
+        # Annotation for quantization puts in casts, and has removed some.
         for node in list(graph_module.graph.nodes):
             if is_widening(node) and _source_of(node.args[0]) is not None:
                 modified |= self._sink(node)
+            elif is_call(node, (_edge.index.Tensor,)) and _reads_int32(node):
+                modified |= self._select(node)
         if modified:
             graph_module.recompile()
         return PassResult(graph_module, modified)
@@ -174,9 +183,31 @@ class NarrowIndexPass(ArmPass):
         return not op.is_write or _writes_apart(wide.args[0], op.indices)
 
     def _read_int32(self, wide: Node, user: Node) -> None:
+        """Have ``user`` read the int32, in a form that the partitioner takes."""
+        before = user.args, user.kwargs
         user.replace_input_with(wide, wide.args[0])
-        if self._why_not(user):
-            user.replace_input_with(wide.args[0], wide)
+        if self._why_not(user) is None or self._waits_for_constants(user):
+            return
+        if not self._select(user):
+            user.args, user.kwargs = before
+
+    def _select(self, user: Node) -> bool:
+        """``index(x, [None, i32])`` -> ``index_select(x, 1, i32)``, if that is taken."""
+        if (select := _as_index_select(user)) is None:
+            return False
+        before = user.target, user.args
+        user.target, user.args = select
+        if self._why_not(user) is None:
+            return True
+        user.target, user.args = before
+        return False
+
+    def _waits_for_constants(self, user: Node) -> bool:
+        """Whether nothing is left of int64 but what a constant can be narrowed for."""
+        op = match(user)
+        indices = () if op is None else op.indices
+        wide = [i for i in indices if i is not None and _is_int64(i)]
+        return bool(wide) and all(self._is_constant(index) for index in wide)
 
 
 def _is_done(source: Node, index: Node) -> bool:
@@ -210,6 +241,25 @@ def _insert_cast(node: Node, dtype: torch.dtype) -> Node:
     cast.meta = dict(node.meta)
     cast.meta["val"] = value.to(dtype)
     return cast
+
+
+def _is_int64(node: Node) -> bool:
+    return node.meta["val"].dtype == torch.int64
+
+
+def _reads_int32(user: Node) -> bool:
+    return any(index and _source_of(index) is not None for index in user.args[1])
+
+
+def _as_index_select(user: Node) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return target and arguments of an ``index_select`` that is ``x[:, i]``."""
+    if not is_call(user, (_edge.index.Tensor,)):
+        return None
+    source, indices = user.args
+    *skipped, index = indices
+    if not skipped or any(skipped) or index is None or index.meta["val"].dim() != 1:
+        return None
+    return _edge.index_select.default, (source, len(skipped), index)
 
 
 def _source_of(narrow: Node, moves: tuple[Any, ...] = _MOVES) -> Node | None:

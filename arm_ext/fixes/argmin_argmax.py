@@ -8,11 +8,14 @@ The gap
     ``argmin`` is in no list. ``argmax`` is not annotated by the quantizer, so on
     Ethos-U its input is a float; with ``dim=None``, with ``keepdim``, of int32, or
     where its index is used as the int64 that it is in PyTorch, it is rejected too.
+    So are ``max`` and ``min`` along a dimension whose index is read, which quantizing
+    even stops at.
     On Ethos-U55 an accepted one can stop the whole lowering in Vela.
 What is done
     Both are annotated with a quantized input, and ``DecomposeArgMinMaxPass`` in
     the backend's pipeline brings both to TOSA's ARGMAX, exact, ties and NaN as in
-    ATen. Before partitioning, ``NarrowIndexPass`` carries the index in int32: ops
+    ATen. ``SplitMaxMinPass`` makes a reduction and one of them of ``max`` and
+    ``min``. Before partitioning, ``NarrowIndexPass`` carries the index in int32: ops
     that read an index in the same delegate read the int32, and one cast outside the
     delegate gives the int64 that a graph output has.
 What is refused
@@ -39,10 +42,12 @@ from arm_ext.partitioner.narrowed_index import (
     NarrowedIndexCheck,
     WideningCheck,
 )
+from arm_ext.passes.constant_evaluator import ConstantEvaluator, program_constant
 from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
 from arm_ext.passes.decompose_arg_min_max_pass import DecomposeArgMinMaxPass
 from arm_ext.passes.index_sources import index_source
 from arm_ext.passes.narrow_index_pass import NarrowIndexPass
+from arm_ext.passes.split_max_min_pass import has_index, SplitMaxMinPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import InsertTableOpsPass
 from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
@@ -59,7 +64,7 @@ _ARGMIN = exir_ops.edge.aten.argmin.default
 
 OPERATORS = tuple(
     operator
-    for op in ("aten.argmax", "aten.argmin")
+    for op in ("aten.argmax", "aten.argmin", "aten.max", "aten.min")
     for operator in (
         Operator(
             op,
@@ -95,6 +100,11 @@ def install(patcher: Patcher) -> None:
             (torch.ops.aten.argmax.default,): None,
             (torch.ops.aten.argmin.default,): None,
         },
+    )
+    patcher.wrap(
+        f"{_ARM}.quantizer.arm_quantizer:TOSAQuantizer.transform_for_annotation",
+        _transform_for_annotation,
+        parameters=("self", "model"),
     )
     # Accept.
     for profile in ("INT", "MIXED_INT", "FP"):
@@ -144,11 +154,21 @@ def _check_narrowed_index(
 
 
 def _computes_an_index(node: Node) -> bool:
-    return index_source(node) is not None
+    return index_source(node) is not None or has_index(node)
 
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return NarrowIndexPass(why_not)(program.graph_module).modified
+    split = SplitMaxMinPass(why_not)(program.graph_module).modified
+    constants = ConstantEvaluator(lambda node: program_constant(program, node))
+    narrow = NarrowIndexPass(why_not, constants.is_constant)
+    return narrow(program.graph_module).modified or split
+
+
+def _transform_for_annotation(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> Any:
+    model = args[0] if args else kwargs["model"]
+    return wrapped(SplitMaxMinPass(tfa_pass=True)(model).graph_module)
 
 
 def _insert_decompose(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:

@@ -52,6 +52,8 @@ def _consumed(m, x):
         x[0].argmin(1),
         x[0][x[0].argmin(0)],
         x[0].index_select(0, x[1].argmax(0)),
+        x[0][torch.arange(4), x[0].argmax(1)],
+        x[0][:, x[1].argmin(0)],
         x.gather(1, best.unsqueeze(1).expand(2, 3, 6)),
         m.layers[0](x[0].argmin(1)),
         torch.cat([x[0].argmax(0), x[1].argmin(0)]).reshape(2, 6),
@@ -102,7 +104,7 @@ def test_consumers_in_float():
 @pytest.mark.parametrize("target", ["vgf-int", "ethos-u85-256"])
 def test_consumers_quantized(target):
     target = TARGETS[target]
-    model = Model(lambda m, x: _consumed(m, x)[:7], torch.nn.Embedding(6, 4))
+    model = Model(lambda m, x: _consumed(m, x)[:9], torch.nn.Embedding(6, 4))
     quantized = quantize(model, (X,), target)
     _check(lower(quantized, (X,), target), quantized, X)
 
@@ -121,6 +123,30 @@ def test_nan_inf_and_zeros_are_as_in_aten(dtype):
     x = torch.tensor(rows, dtype=dtype)
     model = Model(lambda m, x: (x.argmin(1), x.argmax(1), x.argmin(), x.argmax(0)))
     _check(lower(model, (x,), TARGETS["vgf"]), model, x)
+
+
+def _max_and_min(m, x):
+    _, last = x.min(-1)
+    return (*x.max(1), *torch.relu(x).min(0, keepdim=True), last)
+
+
+def test_max_and_min_with_their_index_in_float():
+    model = Model(_max_and_min)
+    x = X.clone()
+    x[0, 1:3, 2] = math.nan
+    edge = lower(model, (x,), TARGETS["vgf"])
+    assert (coverage(edge).delegates, coverage(edge).compute_ops) == (1, (CAST,) * 3)
+    for actual, wanted in zip(run(edge, x), model(x)):
+        assert torch.equal(actual.nan_to_num(7.7), wanted.nan_to_num(7.7))
+
+
+def test_max_and_min_with_their_index_quantized():
+    """Quantizing stops at them on stock."""
+    target, model = TARGETS["ethos-u85-256"], Model(_max_and_min)
+    with arm_ext.patched(only=()), pytest.raises(Exception):
+        quantize(model, (X,), target)
+    quantized = quantize(model, (X,), target)
+    _check(lower(quantized, (X,), target), quantized, X)
 
 
 def test_bfloat16():
