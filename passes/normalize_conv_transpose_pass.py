@@ -26,9 +26,10 @@ _aten = torch.ops.aten
 CONV_TRANSPOSE1D = _aten.conv_transpose1d.default
 CONV_TRANSPOSE2D = _aten.conv_transpose2d.input
 
-# (position, default) of what conv_transposeNd takes behind the bias:
-# stride, padding, output_padding, groups, dilation.
+# What conv_transposeNd takes behind the bias by default: stride, padding,
+# output_padding, groups and dilation.
 _DEFAULTS = (1, 0, 0, 1, 1)
+_GROUPS = 6
 
 # What the quantizer fuses with a convolution in front of it.
 _FUSED = (
@@ -128,12 +129,10 @@ class NormalizeConvTransposePass(ArmPass):
 
     def _to_one_group(self, graph_module: GraphModule, node: Node) -> None:
         weight = node.args[1]
-        stride, padding, extra, groups, dilation = geometry(node)
-        values = block_diagonal(_tensor(weight).detach(), groups)
+        values = block_diagonal(_tensor(weight).detach(), node.args[_GROUPS])
         with graph_module.graph.inserting_before(node):
-            dense = _parameter(graph_module, weight, values)
-        bias = node.args[2] if len(node.args) > 2 else None
-        node.args = (node.args[0], dense, bias, stride, padding, extra, 1, dilation)
+            node.update_arg(1, _parameter(graph_module, weight, values))
+        node.update_arg(_GROUPS, 1)
 
 
 def has_constant_weight(node: Node) -> bool:

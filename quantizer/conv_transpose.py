@@ -25,6 +25,7 @@ from executorch.backends.arm.quantizer.quantizer_support import (
     PatternCheck,
     ReluFusedPatternCheck,
 )
+from torch.fx import Graph
 
 
 class ConvTranspose1dCheck(PatternCheck):
@@ -65,6 +66,18 @@ class FusedConvTranspose1dCheck(ConvTranspose1dCheck):
         ) and ReluFusedPatternCheck.check_quantization_config(
             pattern, quantization_config
         )
+
+
+def constants_first(graph: Graph) -> None:
+    """Move the nodes of constants in front of all others.
+
+    The quantizer sees a pattern only in nodes that follow each other, and a pass
+    that traces the graph again puts each constant in front of its first user: that
+    of a batch norm would part it from its convolution.
+
+    """
+    for node in reversed([node for node in graph.nodes if node.op == "get_attr"]):
+        next(iter(graph.nodes)).prepend(node)
 
 
 _CONV = [CONV_TRANSPOSE1D]

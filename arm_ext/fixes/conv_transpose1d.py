@@ -39,7 +39,7 @@ from arm_ext.passes.normalize_conv_transpose_pass import (
 )
 from arm_ext.passes.rewrite_transposed_conv_pass import RewriteTransposedConvPass
 from arm_ext.patcher import Patcher
-from arm_ext.quantizer.conv_transpose import PATTERNS
+from arm_ext.quantizer.conv_transpose import constants_first, PATTERNS
 from executorch.backends.arm._passes import DecomposeGroupedConvPass
 from executorch.backends.arm.quantizer.quantizer_support import (
     TOSA_QUANTIZER_SUPPORT_DICT,
@@ -82,9 +82,15 @@ OPERATORS = (
 _ARM = "executorch.backends.arm"
 
 
-def _add_normalize(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+def _normalize(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    (module,) = (*args, *kwargs.values())
+    one_dimensional = any(n.target == CONV_TRANSPOSE1D for n in module.graph.nodes)
     instance.add_pass(NormalizeConvTransposePass(tfa_pass=True))
-    return wrapped(*args, **kwargs)
+    result = wrapped(module)
+    if one_dimensional:
+        constants_first(result.graph)
+        result.recompile()
+    return result
 
 
 def _insert_rewrite(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
@@ -140,7 +146,7 @@ def install(patcher: Patcher) -> None:
     patcher.wrap(
         f"{_ARM}._passes.arm_pass_manager:"
         "ArmPassManager.transform_for_annotation_pipeline",
-        _add_normalize,
+        _normalize,
         parameters=("self", "graph_module"),
     )
     # Accept.

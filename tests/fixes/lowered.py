@@ -7,9 +7,11 @@
 from dataclasses import dataclass
 
 import torch
+import torchao.quantization.pt2e
 from arm_ext import verify
 from arm_ext.coverage import coverage, Coverage, reject_reasons
 from arm_ext.targets import lower, quantize, Target
+from executorch.backends.arm.quantizer import get_symmetric_quantization_config
 from torch.export import export
 from torch.utils._pytree import tree_leaves
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
@@ -86,8 +88,12 @@ def quantize_qat(
 ) -> torch.nn.Module:
     """Return the module quantized through ``prepare_qat_pt2e``."""
     exported = export(module.train(), inputs).module(check_guards=False)
-    prepared = prepare_qat_pt2e(exported, target.quantizer("int8"))
+    config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
+    quantizer = target.quantizer("int8")
+    quantizer.set_global(config)
+    prepared = prepare_qat_pt2e(exported, quantizer)
     prepared(*inputs)
+    torchao.quantization.pt2e.move_exported_model_to_eval(prepared)
     return convert_pt2e(prepared)
 
 
