@@ -292,9 +292,10 @@ class _Rows:
         # FP alone has no SCATTER of int32; fp32 holds the places as well.
         number = torch.int32 if self._spec.support_integer() else torch.float32
         iota = self._arange(0, self._size, 1, number, [1, self._size, 1])
-        if self._count > 1:
-            iota = self._emit(_aten.repeat.default, iota, [self._count, 1, 1])
         zeros = self._full([self._count, self._size, 1], 0, number)
+        if self._count > 1:
+            # An Ethos-U broadcasts; a TILE would be a copy for each row.
+            iota = self._emit(_aten.add.Tensor, zeros, iota)
         order = self._emit(_tosa.SCATTER.default, zeros, rank, iota)
         order = self._view(order, [self._count, self._size])
         return self._to(self._slice(order, 0, self._what.k), torch.int32)
