@@ -66,11 +66,25 @@ def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
         run (Callable): Calls the op.
 
     """
+    if _results.get() is None:
+        return run()
+    mode = _only_active_mode()
+    return run() if mode is None else call_in(mode, target, args, kwargs, run)
+
+
+def call_in(
+    mode: FakeTensorMode,
+    target: Any,
+    args: tuple,
+    kwargs: dict,
+    run: Callable[[], Any],
+) -> Any:
+    """Do what :func:`call` does, for an op that ``mode`` handles."""
     active = _results.get()
-    if active is None or not (_is_functional(target) and _only_fake_mode_is_active()):
+    if active is None or not _is_functional(target):
         return run()
     results, context = active
-    key, tensors = _key((target, context), args, kwargs)
+    key, tensors = _key((target, context, mode), args, kwargs)
     if key is None:
         return run()
     known = results.get(key)
@@ -91,12 +105,15 @@ def _is_functional(target: Any) -> bool:
     return not schema.is_mutable and not any(r.alias_info for r in schema.returns)
 
 
-def _only_fake_mode_is_active() -> bool:
-    """A mode that records or replaces calls has to see them."""
-    return (
-        torch._C._len_torch_dispatch_stack() == 1
-        and torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
-    )
+def _only_active_mode() -> Optional[FakeTensorMode]:
+    """Return the active mode if it is a fake mode and no other is.
+
+    A mode that records or replaces calls has to see them.
+
+    """
+    if torch._C._len_torch_dispatch_stack() != 1:
+        return None
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
 
 
 def _key(
@@ -125,8 +142,7 @@ def _key(
             to_visit.extend(value.values())
         else:
             return None, tensors
-    # Without a tensor the result belongs to whatever fake mode is active.
-    return (tuple(key) if tensors else None), tensors
+    return tuple(key), tensors
 
 
 def _has_plain_layout(tensor: FakeTensor) -> bool:
@@ -155,7 +171,7 @@ def _layout(tensor: FakeTensor) -> tuple:
 def _can_be_made(result: Any, arguments: list[FakeTensor]) -> bool:
     if type(result) in (list, tuple):
         return all(_can_be_made(element, arguments) for element in result)
-    return (
+    return type(result) is int or (
         type(result) is FakeTensor
         and _has_plain_layout(result)
         and result.storage_offset() == 0
@@ -167,6 +183,8 @@ def _can_be_made(result: Any, arguments: list[FakeTensor]) -> bool:
 def _renew(result: Any) -> Any:
     if type(result) in (list, tuple):
         return type(result)(_renew(element) for element in result)
+    if type(result) is int:
+        return result
     mode: FakeTensorMode = result.fake_mode
     with in_kernel_invocation_manager(mode):
         empty = torch.empty_strided(

@@ -29,6 +29,7 @@ Refused: nothing; what the parts cannot tell to be the same runs as in stock.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,10 +51,29 @@ _ops_listed: ContextVar[list[bool] | None] = ContextVar(
 
 
 @contextmanager
+def _older_objects_frozen() -> Iterator[None]:
+    """Keep the garbage collector to what the lowering makes.
+
+    It would walk over a million objects of the imported packages again and again.
+    What somebody else froze, or another lowering, is left alone.
+
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
 def _lowering() -> Iterator[None]:
     token = _ops_listed.set([])
     try:
         with (
+            _older_objects_frozen(),
             deferred_code.deferred(),
             fake_results.remembered(),
             decompositions.skipping(),
@@ -112,6 +132,13 @@ def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> An
     return fake_results.call(*args, lambda: wrapped(*args))
 
 
+def _dispatch(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    op, _, op_args, op_kwargs = args
+    return fake_results.call_in(
+        instance, op, op_args, op_kwargs, lambda: wrapped(*args)
+    )
+
+
 def _run_decompositions(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     if kwargs or len(args) != 1:
         return wrapped(*args, **kwargs)
@@ -164,6 +191,11 @@ def install(patcher: Patcher) -> None:
         "torch.fx.interpreter:Interpreter.call_function",
         _call_function,
         parameters=("self", "target", "args", "kwargs"),
+    )
+    patcher.wrap(
+        "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
+        _dispatch,
+        parameters=("self", "func", "types", "args", "kwargs"),
     )
     patcher.wrap(
         "torch.export.exported_program:ExportedProgram.run_decompositions",

@@ -4,10 +4,12 @@
 # LICENSE file in the root directory of this source tree.
 """A remembered result is what the op would have returned, and a tensor of its own."""
 
+import contextlib
+
 import pytest
 import torch
 from arm_ext.lowering import fake_results
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -26,6 +28,12 @@ class Counter:
             return op(*args, **kwargs)
 
         return fake_results.call(op, args, kwargs, run)
+
+
+@contextlib.contextmanager
+def _fresh_mode():
+    with unset_fake_temporarily(), FakeTensorMode() as mode:
+        yield mode
 
 
 @pytest.fixture
@@ -112,9 +120,12 @@ def test_ops_that_write_or_alias_always_run(call, op):
     assert call.count == 2
 
 
-def test_ops_without_a_tensor_always_run(call):
-    for _ in range(2):
-        call(aten.full.default, [2], 1.0)
+def test_ops_without_a_tensor_belong_to_the_active_mode(call):
+    first = call(aten.full.default, [2], 1.0)
+    assert call(aten.full.default, [2], 1.0).fake_mode is first.fake_mode
+    assert call.count == 1
+    with _fresh_mode() as mode:
+        assert call(aten.full.default, [2], 1.0).fake_mode is mode
     assert call.count == 2
 
 

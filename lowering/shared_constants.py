@@ -1,0 +1,53 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Give each user of a constant that several partitions read a copy of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+
+def duplicate_for_every_user(
+    program: ExportedProgram, name: str, duplicate: Callable[[], set[str]]
+) -> set[str]:
+    """Duplicate a constant, and connect the copies to the users that have none yet.
+
+    ExecuTorch makes a copy for each user but the first, and connects it where the
+    constant is an argument itself. In the list of a ``cat``, in the operands of a
+    ``cond`` and in the outputs of the program the constant stays what it was::
+
+        constant      -> op_a, cat([constant, x])
+        constant_copy -> (nobody)
+
+    Args:
+        program (ExportedProgram): The program; it is changed.
+        name (str): The name of the constant's placeholder.
+        duplicate (Callable): Makes the copies and returns their names.
+
+    """
+    constant = next(node for node in program.graph.nodes if node.name == name)
+    _, *others = constant.users
+    copied = duplicate()
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    unused = [n for n in placeholders if n.name in copied and not n.users]
+    waiting = [user for user in others if user in constant.users]
+    for user, copy in zip(waiting, unused, strict=True):
+        user.replace_input_with(constant, copy)
+        if user.op == "output":
+            _rename_output(program, constant, copy)
+    if waiting:
+        program.graph_module.recompile()
+        program._validate()
+    return copied
+
+
+def _rename_output(program: ExportedProgram, old: Node, new: Node) -> None:
+    for spec in program.graph_signature.output_specs:
+        if spec.arg.name == old.name:
+            spec.arg = dataclasses.replace(spec.arg, name=new.name)
