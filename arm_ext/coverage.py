@@ -16,6 +16,8 @@ from arm_ext.verify import exported_program_of
 from torch.fx import GraphModule, Node
 from torch.fx.passes.operator_support import create_op_support, OperatorSupportBase
 
+__all__ = ["Coverage", "coverage", "left_op", "LeftOp", "op_name", "reject_reasons"]
+
 _META_KEY = "arm_ext.reject_reasons"
 # What a delegate boundary or the memory plan needs was not left on the CPU.
 _BOUNDARY = ("executorch_call_delegate", "getitem", "alloc")

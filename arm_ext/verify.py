@@ -35,6 +35,8 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+__all__ = ["executable", "run", "tosa_of"]
+
 
 @dataclass(frozen=True)
 class _Backend:

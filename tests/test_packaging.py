@@ -37,7 +37,8 @@ def sources() -> set[str]:
     return {
         f"{package}/{path.relative_to(REPO / folder)}"
         for folder, package in MAPPED.items()
-        for path in (REPO / folder).rglob("*.py")
+        for path in (REPO / folder).rglob("*")
+        if path.suffix in (".py", ".toml")
     }
 
 

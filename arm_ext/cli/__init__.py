@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from arm_ext.cli import bench, check, operators, setup_converter
+from arm_ext.cli import api, bench, check, operators, setup_converter
 
 
 @contextlib.contextmanager
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
     check.add(commands)
     bench.add(commands)
+    api.add(commands)
     operators.add(commands)
     setup_converter.add(commands)
     return parser
