@@ -34,14 +34,15 @@ class Result:
     """Outputs of the lowered program, of eager, and what stayed on the CPU.
 
     ``wanted`` is what the lowered module gives in eager PyTorch: the quantized one
-    where it was quantized. ``step`` is the scale of the last output then.
+    where it was quantized. ``steps`` are the scales of the outputs, 1 where an
+    output is not quantized.
 
     """
 
     covered: Coverage
     got: list[torch.Tensor]
     wanted: list[torch.Tensor]
-    step: float | None
+    steps: list[float]
 
     @property
     def one_delegate(self) -> bool:
@@ -49,9 +50,11 @@ class Result:
 
     def error(self) -> float:
         """Return the largest difference, in steps where quantized."""
-        pairs = zip(self.got, self.wanted, strict=True)
-        apart = max((g.double() - w.double()).abs().max().item() for g, w in pairs)
-        return apart / self.step if self.step else apart
+        outputs = zip(self.got, self.wanted, self.steps, strict=True)
+        return max(
+            (got.double() - wanted.double()).abs().max().item() / step
+            for got, wanted, step in outputs
+        )
 
     def reasons(self) -> str:
         return "\n".join(r for left in self.covered.left for r in left.reasons)
@@ -75,7 +78,7 @@ def lower_and_run(
         coverage(edge),
         tree_leaves(verify.run(edge, *inputs)),
         tree_leaves(module(*inputs)),
-        step_of(module) if quantization else None,
+        steps_of(module, len(tree_leaves(module(*inputs)))),
     )
     for got, wanted in zip(result.got, result.wanted, strict=True):
         assert got.shape == wanted.shape and got.dtype == wanted.dtype
@@ -97,8 +100,10 @@ def quantize_qat(
     return convert_pt2e(prepared)
 
 
-def step_of(module: torch.fx.GraphModule) -> float:
-    """Return the scale with which the last output is dequantized."""
+def steps_of(module: torch.nn.Module, outputs: int) -> list[float]:
+    """Return the scales with which the outputs of a module are dequantized."""
+    if not isinstance(module, torch.fx.GraphModule):
+        return [1.0] * outputs
     dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
-    scales = [n.args[1] for n in module.graph.nodes if n.target == dequantize]
-    return scales[-1]
+    nodes = tree_leaves(module.graph.output_node().args)
+    return [n.args[1] if n.target == dequantize else 1.0 for n in nodes]
