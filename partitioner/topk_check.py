@@ -14,6 +14,9 @@ from arm_ext.partitioner.arg_min_max_check import dtype_in_delegate, why_not_dty
 from arm_ext.passes.decompose_topk_pass import selection_of
 from arm_ext.passes.index_sources import is_call, SELECTION_OPS
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
+from executorch.backends.arm.operator_support.tosa_supported_operators import (
+    is_quantized,
+)
 from executorch.backends.arm.tosa.specification import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
@@ -62,6 +65,8 @@ class TopKCheck(OperatorSupportBase):
         size = shape[what.dim] if shape else 1
         if size > _MOST_ELEMENTS:
             return f"the dimension has {size} elements, more than {_MOST_ELEMENTS}"
+        if not isinstance(what.k, int):
+            return "how many are selected is not known when the program is lowered"
         if what.k == 0 or 0 in shape:
             return "the result is empty"
         return _why_not_values(node)
@@ -70,12 +75,14 @@ class TopKCheck(OperatorSupportBase):
 def _why_not_values(node: Node) -> str | None:
     """Say why quantized values are not the input's: they are only moved."""
     source = node.args[0]
-    if source.target not in DQ_OPS:
+    if source.target not in DQ_OPS or not is_quantized(node):
         return None
     for values in node.users:
         if not is_call(values, (operator.getitem,)) or values.args[1] != 0:
             continue
-        for user in values.users:
-            if user.target not in Q_OPS or user.args[1:] != source.args[1:]:
-                return "the values are not quantized as the input is"
+        if not is_quantized(values) or any(
+            user.target not in Q_OPS or user.args[1:] != source.args[1:]
+            for user in values.users
+        ):
+            return "the values are not quantized as the input is"
     return None
