@@ -19,9 +19,13 @@ Here: the same passes on the same graphs, with the repetition taken out:
 * ``decompositions``: a trace that would reproduce its input is left out.
 * ``graph_order``: nodes are moved where they were copied.
 * The history of a node (``from_node``) is shared, as nothing changes it.
+* The garbage collector runs less often, and only over what is new.
 
-All but the last two happen inside a lowering to an Arm backend only; context
-variables keep other threads out, and end with it however it ends.
+The order of nodes and the shared history are the same wherever they are asked
+for; the rest happens inside a lowering to an Arm backend only. Context variables
+keep other threads out of it, and it ends however the lowering ends.
+
+With many partitions a progress bar is shown on a terminal.
 
 Refused: nothing; what the parts cannot tell to be the same runs as in stock.
 
@@ -35,14 +39,25 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import torch
 from arm_ext import fix
-from arm_ext.lowering import decompositions, deferred_code, fake_results, graph_order
+from arm_ext.lowering import (
+    decompositions,
+    deferred_code,
+    fake_results,
+    graph_order,
+    progress,
+)
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
+from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.traceback import NodeSource
+
+# New objects between two garbage collections; Python's default is 700.
+_YOUNG_OBJECTS = 50_000
 
 # Whether the C++ ops were already listed in this lowering; empty if they were not.
 _ops_listed: ContextVar[list[bool] | None] = ContextVar(
@@ -51,20 +66,24 @@ _ops_listed: ContextVar[list[bool] | None] = ContextVar(
 
 
 @contextmanager
-def _older_objects_frozen() -> Iterator[None]:
-    """Keep the garbage collector to what the lowering makes.
+def _less_garbage_collection() -> Iterator[None]:
+    """Keep the garbage collector to what the lowering makes, and call it less often.
 
-    It would walk over a million objects of the imported packages again and again.
-    What somebody else froze, or another lowering, is left alone.
+    It would walk over a million objects of the imported packages, and over each
+    thousand new ones, most of which are gone a moment later without its help.
+    What somebody else froze or set, or another lowering, is left alone.
 
     """
-    if gc.get_freeze_count():
+    thresholds = gc.get_threshold()
+    if gc.get_freeze_count() or not 0 < thresholds[0] < _YOUNG_OBJECTS:
         yield
         return
     gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, *thresholds[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 
@@ -73,7 +92,7 @@ def _lowering() -> Iterator[None]:
     token = _ops_listed.set([])
     try:
         with (
-            _older_objects_frozen(),
+            _less_garbage_collection(),
             deferred_code.deferred(),
             fake_results.remembered(),
             decompositions.skipping(),
@@ -129,10 +148,14 @@ def _transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs:
+        return wrapped(*args, **kwargs)
     return fake_results.call(*args, lambda: wrapped(*args))
 
 
 def _dispatch(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs:
+        return wrapped(*args, **kwargs)
     op, _, op_args, op_kwargs = args
     return fake_results.call_in(
         instance, op, op_args, op_kwargs, lambda: wrapped(*args)
@@ -154,11 +177,39 @@ def _list_ops_once(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> No
             listed.append(True)
 
 
+def _preprocess(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs or not instance.__module__.startswith("executorch.backends.arm."):
+        return wrapped(*args, **kwargs)
+    programs, compile_specs = args
+    return progress.show(programs, lambda counted: wrapped(counted, compile_specs))
+
+
 def _share(source: NodeSource, memo: dict[int, Any]) -> NodeSource:
     return source
 
 
+def _sorts_as_torch() -> bool:
+    """Whether torch's sort still is the one that ``graph_order`` reproduces."""
+    orders = []
+    for sort in (graph_order.legalize_graph, legalize_graph):
+        graph = Graph()
+        x = graph.placeholder("x")
+        late = graph.call_function(torch.neg, (x,))
+        early = graph.call_function(torch.abs, (x,))
+        both = graph.call_function(torch.add, (early, late))
+        graph.output((both, graph.call_function(torch.mul, (late, x))))
+        x.append(both)
+        late.append(early)
+        module = sort(GraphModule(torch.nn.Module(), graph))
+        orders.append([(n.name, list(map(str, n.users))) for n in module.graph.nodes])
+    return orders[0] == orders[1]
+
+
 def needs(installed: fix.Installed) -> fix.Need:
+    if not _sorts_as_torch():
+        return fix.cannot("torch's legalize_graph sorts in another order")
+    if "__deepcopy__" in vars(NodeSource):
+        return fix.cannot("torch's NodeSource already decides how it is copied")
     return fix.apply()
 
 
@@ -204,6 +255,11 @@ def install(patcher: Patcher) -> None:
     )
     patcher.wrap(
         "torch._export.utils:_materialize_cpp_cia_ops", _list_ops_once, parameters=()
+    )
+    patcher.wrap(
+        "executorch.exir.backend.backend_details:BackendDetails.preprocess_multimethod",
+        _preprocess,
+        parameters=("cls", "edge_programs", "compile_specs"),
     )
     patcher.set(
         "executorch.exir.lowered_backend_module:legalize_graph",

@@ -5,6 +5,7 @@
 """A fast lowering is the stock lowering, byte for byte."""
 
 import collections
+import gc
 import inspect
 import threading
 
@@ -13,8 +14,11 @@ import pytest
 import torch
 from arm_ext.targets import lower, quantize, TARGETS
 from executorch.backends.arm.vgf import VgfBackend
-from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
-from executorch.exir.backend import backend_api
+from executorch.exir import (
+    EdgeCompileConfig,
+    lowered_backend_module,
+    to_edge_transform_and_lower,
+)
 from torch.export import Dim, export
 from torch.fx import Graph, GraphModule, symbolic_trace
 
@@ -271,13 +275,37 @@ def test_lowering_inside_a_lowering(monkeypatch):
     assert inner[0].to_executorch().buffer
 
 
+def test_another_sort_in_torch_is_a_reason_to_skip(monkeypatch):
+    from arm_ext.fixes import fast_lowering
+
+    monkeypatch.setattr(fast_lowering, "legalize_graph", lambda module: module)
+    need = fast_lowering.needs(None)
+    assert need.state == "skipped" and "legalize_graph" in need.reason
+
+
+def test_garbage_collector_is_as_before():
+    from arm_ext.fixes.fast_lowering import _less_garbage_collection
+
+    before = gc.get_threshold()
+    with _less_garbage_collection():
+        inside = gc.get_threshold()
+        assert inside != before and gc.get_freeze_count()
+        with _less_garbage_collection():
+            assert gc.get_threshold() == inside
+        assert gc.get_threshold() == inside and gc.get_freeze_count()
+    assert gc.get_threshold() == before and not gc.get_freeze_count()
+    with pytest.raises(RuntimeError), _less_garbage_collection():
+        raise RuntimeError
+    assert gc.get_threshold() == before and not gc.get_freeze_count()
+
+
 def test_revert_restores_stock():
     names = {
         GraphModule: "recompile",
         torch.fx.Interpreter: "call_function",
         torch.export.ExportedProgram: "run_decompositions",
         torch.fx.traceback.NodeSource: "__deepcopy__",
-        backend_api: "_create_partitions_in_graph_module",
+        lowered_backend_module: "legalize_graph",
     }
 
     def symbols():
