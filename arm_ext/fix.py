@@ -102,5 +102,6 @@ TABLE = (
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
     Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
+    Fix("multimethod", "lowering twice, or several methods, fails or goes wrong"),
     Fix("fast-lowering", "lowering repeats work that changes nothing"),
 )

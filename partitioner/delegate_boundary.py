@@ -71,9 +71,12 @@ class Value:
     def same_shape(self, shape: tuple[int, ...]) -> bool:
         """Whether a TOSA shape can be this one, in any order of dimensions.
 
-        A symbolic size matches any; TOSA may hold a channels-last tensor permuted.
+        A symbolic size matches any; TOSA may hold a channels-last tensor permuted, and
+        a scalar as one element.
 
         """
+        if not self.shape:
+            return shape in ((), (1,))
         sizes = [size for size in self.shape if isinstance(size, int)]
         if len(sizes) < len(self.shape):
             return len(shape) == len(self.shape)

@@ -1,0 +1,56 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Leave a matrix product with a symbolic size on the CPU."""
+
+from __future__ import annotations
+
+import torch
+from executorch.backends.arm.tosa import TosaSpecification
+from executorch.exir.backend.utils import WhyNoPartitionReporter
+from executorch.exir.dialects._ops import ops as exir_ops
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+# Those that the lowering surrounds with reshapes; bmm needs none.
+_RESHAPED = (
+    exir_ops.edge.aten.addmm.default,
+    exir_ops.edge.aten.linear.default,
+    exir_ops.edge.aten.mm.default,
+)
+
+
+class SymbolicLinearCheck(OperatorSupportBase):
+    """Reject a matrix product with a symbolic size, unless TOSA has shape ops.
+
+    Its lowering reshapes the operands, which takes TOSA's shape extension where a
+    size is not known. The stock check knows the ops that reshape in the program
+    itself.
+
+    """
+
+    def __init__(
+        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
+    ) -> None:
+        self._has_shape_ops = tosa_spec.support_extension("shape")
+        self._reporter = reporter
+
+    def is_node_supported(self, submodules: object, node: Node) -> bool:
+        if self._has_shape_ops or node.target not in _RESHAPED:
+            return True
+        if not any(map(_is_symbolic, (node, *node.all_input_nodes))):
+            return True
+        self._reporter.report_reject(
+            node,
+            "matrix product with a symbolic size; that takes the shape extension in "
+            "the TOSA specification",
+        )
+        return False
+
+
+def _is_symbolic(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and any(
+        isinstance(size, torch.SymInt) for size in value.shape
+    )
