@@ -7,6 +7,7 @@
 
     python3 tools/bootstrap.py check [arguments of arm-ext check]
     python3 tools/bootstrap.py test  [arguments of pytest]
+    python3 tools/bootstrap.py install
 
 The first run installs what constraints.txt pins and takes minutes; later runs
 start at once until pyproject.toml or constraints.txt changes.
@@ -32,6 +33,8 @@ TORCH = "torch==2.13.0"
 EXTRAS = "executorch,run,test"
 
 COMMANDS = {
+    # The environment alone; `arm-ext status` shows that it works.
+    "install": [str(VENV / "bin" / "arm-ext"), "status"],
     "check": [str(VENV / "bin" / "arm-ext"), "check"],
     # One file stays on one process: files share what they lowered.
     "test": [str(PYTHON), *"-m pytest -n auto --dist loadfile".split()],
