@@ -100,6 +100,7 @@ TABLE = (
     Fix("argmin-argmax", "argmin and most of argmax stay on the CPU"),
     Fix("topk", "topk, sort and kthvalue stay on the CPU"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
+    Fix("unquantized-model", "a float model lowers to nothing on an integer target"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
     Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
     Fix("multimethod", "lowering twice, or several methods, fails or goes wrong"),

@@ -1,0 +1,48 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Say that a float model needs to be quantized for an integer-only target.
+
+The gap: a model that was not quantized lowers for Ethos-U, or for VGF with an
+integer-only specification, to no delegate at all, and nothing says so.
+
+What we do: after ``partition()`` one warning, through ``warnings`` and the logger,
+with the calls that quantize. What is delegated does not change.
+
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+from arm_ext import fix
+from arm_ext.partitioner.unquantized import unquantized
+from arm_ext.patcher import Patcher
+
+logger = logging.getLogger("arm_ext")
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    """Apply always: no release of executorch says it."""
+    del installed
+    return fix.apply()
+
+
+def install(patcher: Patcher) -> None:
+    patcher.wrap(
+        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition",
+        _warn,
+        parameters=("self", "exported_program"),
+    )
+
+
+def _warn(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    result = wrapped(*args, **kwargs)
+    message = unquantized(instance, result.tagged_exported_program)
+    if message is not None:
+        logger.warning("%s", message)
+        warnings.warn(message, stacklevel=3)
+    return result
