@@ -196,7 +196,11 @@ class _Rows:
     """The lowering of one selection; ``emit`` adds an op to the graph."""
 
     def __init__(
-        self, emit: Callable[..., ProxyValue], x: ProxyValue, what: Selection, codes: Any
+        self,
+        emit: Callable[..., ProxyValue],
+        x: ProxyValue,
+        what: Selection,
+        codes: Any,
     ) -> None:
         self._emit = emit
         self._what = what

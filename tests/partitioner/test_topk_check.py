@@ -18,7 +18,9 @@ from torch.fx import Graph
 
 Q = exir_ops.edge.quantized_decomposed.quantize_per_tensor.default
 DQ = exir_ops.edge.quantized_decomposed.dequantize_per_tensor.default
-MARK = {"custom": {ArmAnnotationInfo.CUSTOM_META_KEY: ArmAnnotationInfo(quantized=True)}}
+MARK = {
+    "custom": {ArmAnnotationInfo.CUSTOM_META_KEY: ArmAnnotationInfo(quantized=True)}
+}
 
 
 class Reporter(WhyNoPartitionReporter):

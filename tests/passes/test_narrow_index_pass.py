@@ -70,7 +70,9 @@ def same(module, function):
 def test_the_cast_goes_down_to_the_output():
     def function(x):
         index = x.argmax(1)
-        return index.unsqueeze(1).expand(4, 3).permute(1, 0), x.gather(1, index[:, None])
+        return index.unsqueeze(1).expand(4, 3).permute(1, 0), x.gather(
+            1, index[:, None]
+        )
 
     module = edge(function)
     assert narrowed(module).modified
@@ -86,7 +88,9 @@ def test_the_indices_of_topk_get_an_op_of_their_own():
 
     module = edge(function)
     assert narrowed(module).modified
-    topks = [n for n in module.graph.nodes if n.op == "call_function" and op(n) == "topk"]
+    topks = [
+        n for n in module.graph.nodes if n.op == "call_function" and op(n) == "topk"
+    ]
     assert [len(node.users) for node in topks] == [1, 1]
     assert reads(module, "index") == [torch.int32]
     same(module, function)
@@ -146,7 +150,9 @@ def test_places_are_written_by_int32_only_if_none_comes_twice():
 
     module = edge(function)
     narrowed(module)
-    found = [dtype for dtype in reads(module, "index_put") if not dtype.is_floating_point]
+    found = [
+        dtype for dtype in reads(module, "index_put") if not dtype.is_floating_point
+    ]
     assert found == [torch.int64, torch.int32, torch.int32]
     same(module, function)
 
