@@ -25,7 +25,9 @@ def forget_constant_inputs(partition: GraphModule) -> None:
         value = node.meta.get("val") if node.op == "placeholder" else None
         if isinstance(value, FakeTensor) and value.constant is not None:
             with value.fake_mode:
-                node.meta["val"] = torch.empty_like(value)
+                node.meta["val"] = torch.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device=value.device
+                )
 
 
 def unwrap_symbol(partition: GraphModule, call: Node) -> None:

@@ -2,15 +2,48 @@
 #
 # This source code is licensed under the BSD-style license found in the
 # LICENSE file in the root directory of this source tree.
-"""Give each user of a constant that several partitions read a copy of its own."""
+"""Constants and buffers that several partitions read."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 
+from arm_ext.lowering.delegation_tags import TAG
 from torch.export import ExportedProgram
 from torch.fx import Node
+
+
+def share_mutated_buffers(program: ExportedProgram) -> None:
+    """Leave a mutated buffer outside of a delegate that is not its only user.
+
+    A user of what is written to it is a user of the buffer.
+
+    A delegate that takes such a buffer keeps a copy of its own. What is written to
+    the other copies, or by another partition, does not reach it::
+
+        partition 1: buffer + x          buffer_copy <- partition 2: buffer_copy * 2
+
+    The buffer becomes an input of both instead, and what is written an output.
+
+    Args:
+        program (ExportedProgram): A partitioned program; tags are taken off its
+            placeholders.
+
+    """
+    signature = program.graph_signature
+    written = {target: name for name, target in signature.buffers_to_mutate.items()}
+    nodes = {node.name: node for node in program.graph.nodes}
+    outputs = [spec.arg.name for spec in signature.output_specs]
+    for node in nodes.values():
+        target = signature.inputs_to_buffers.get(node.name)
+        if node.op != "placeholder" or target not in written or TAG not in node.meta:
+            continue
+        new = nodes[written[target]]
+        involved = {new, *node.users, *new.users} - {program.graph.output_node()}
+        tags = {user.meta.get(TAG) for user in involved}
+        if tags != {node.meta[TAG]} or outputs.count(new.name) > 1:
+            del node.meta[TAG]
 
 
 def duplicate_for_every_user(

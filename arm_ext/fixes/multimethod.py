@@ -10,11 +10,13 @@ The gap
     ``cond`` and confuse the next partitioner. A constant that a delegate shares with
     a list, a branch or an output stops the lowering. Partitions come in the order of
     a set of strings, which changes from process to process. A single partitioner is
-    taken in a list only, against the documentation.
+    taken in a list only, against the documentation. A buffer that one partition reads
+    and another writes is copied, and the reader keeps the old value for ever.
 What is done
     The lowering gets tables of its own; tags are taken off wherever they are; every
     user of a shared constant gets its copy; partitions come in the order in which
-    they were proposed; a partitioner is put in a list.
+    they were proposed; a partitioner is put in a list. A buffer that is written stays
+    outside of delegates, unless one delegate does all with it.
 What is refused
     An int64 constant in a branch and a matrix product with a symbolic size go to the
     CPU, with the reason in the partitioner's report; stock fails on them later.
@@ -55,6 +57,7 @@ def _after_partitioner(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -
     wrapped(*args, **kwargs)
     partitioned, _ = args
     delegation_tags.tag_with_producer(partitioned.graph_module)
+    shared_constants.share_mutated_buffers(partitioned)
 
 
 def _lower_one(

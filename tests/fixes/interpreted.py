@@ -109,14 +109,15 @@ class InterpretedDelegate(torch.nn.Module):
         return results
 
 
-def executable(program, method="forward") -> GraphModule:
-    """Return a lowered method as a module, whichever backends its delegates have."""
+def run_where_compiled(delegate: LoweredBackendModule) -> torch.nn.Module:
+    """Return what runs a delegate, whichever backend it has."""
+    if delegate.backend_id == InterpretedBackend.__name__:
+        return InterpretedDelegate(delegate)
+    return verify.ReferenceDelegate(delegate)
 
-    def stand_in(delegate: LoweredBackendModule) -> torch.nn.Module:
-        if delegate.backend_id == InterpretedBackend.__name__:
-            return InterpretedDelegate(delegate)
-        return verify.ReferenceDelegate(delegate)
 
+def executable(program, method="forward", run_delegate=None) -> GraphModule:
+    """Return a lowered method as a module that runs here."""
     module = program.exported_program(method).module()
     verify._own_buffers(module)
-    return verify._replace_delegates(module, stand_in)
+    return verify._replace_delegates(module, run_delegate or run_where_compiled)
