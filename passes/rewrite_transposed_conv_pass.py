@@ -31,8 +31,13 @@ from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
-from .transposed_conv import as_plain, CONVOLUTION, dilated, insertions
-from .transposed_conv import TransposedConv, ZeroInsertion
+from .transposed_conv import (
+    as_plain,
+    dilated,
+    insertions,
+    TransposedConv,
+    ZeroInsertion,
+)
 
 _aten = exir_ops.edge.aten
 
@@ -96,7 +101,7 @@ class RewriteTransposedConvPass(ArmPass):
             flat = plane.without_dilation()
             if plane.crops_whole_kernel or (u55 and not flat.fits_u55(is_int16(node))):
                 self._insert_zeros(graph_module, node, conv)
-            elif flat is not conv and flat != conv:
+            elif flat != conv:
                 self._flatten(graph_module, node, conv, flat)
             else:
                 continue
@@ -125,7 +130,17 @@ class RewriteTransposedConvPass(ArmPass):
         with graph.inserting_before(node):
             if one_dimensional:
                 x = self._call(graph, node, _aten.unsqueeze_copy.default, x, 2)
-            node.args = (x, new_weight, node.args[2], *_lists(flat, transposed=True))
+            node.args = (
+                x,
+                new_weight,
+                node.args[2],
+                list(flat.stride),
+                list(flat.padding),
+                list(flat.dilation),
+                True,
+                list(flat.output_padding),
+                flat.groups,
+            )
         if not one_dimensional:
             return
         shape = list(get_first_fake_tensor(node).shape)
@@ -149,12 +164,15 @@ class RewriteTransposedConvPass(ArmPass):
             for axis, insertion in enumerate(axes, start=2):
                 x = self._spread(graph, node, x, axis, insertion)
             x, padding = self._fit_ends(graph, node, x, axes)
-        plain = (1,) * len(axes), padding, conv.dilation, False, (0,) * len(axes)
         node.args = (
             x,
             weight,
             node.args[2],
-            *(list(p) if isinstance(p, tuple) else p for p in plain),
+            [1] * len(axes),
+            padding,
+            list(conv.dilation),
+            False,
+            [0] * len(axes),
             conv.groups,
         )
         qparams = node.meta.get("input_qparams", {})
@@ -180,7 +198,7 @@ class RewriteTransposedConvPass(ArmPass):
 
     def _fit_ends(
         self, graph: Any, node: Node, x: Node, axes: Sequence[ZeroInsertion]
-    ) -> tuple[Node, tuple[int, ...]]:
+    ) -> tuple[Node, list[int]]:
         """Crop or pad the ends; return also what the convolution pads alike."""
         padding, pads = [], []
         for axis, insertion in enumerate(axes, start=2):
@@ -188,11 +206,12 @@ class RewriteTransposedConvPass(ArmPass):
             size = get_first_fake_tensor(x).shape[axis]
             if left < 0 or right < 0:
                 start, end = max(-left, 0), size - max(-right, 0)
-                x = self._call(graph, node, _aten.slice_copy.Tensor, x, axis, start, end)
+                crop = _aten.slice_copy.Tensor
+                x = self._call(graph, node, crop, x, axis, start, end)
             alike = max(min(left, right), 0)
             padding.append(alike)
             pads = [max(left, 0) - alike, max(right, 0) - alike, *pads]
-        return (self._pad(graph, node, x, pads) if any(pads) else x), tuple(padding)
+        return (self._pad(graph, node, x, pads) if any(pads) else x), padding
 
     def _pad(self, graph: Any, node: Node, x: Node, pads: list[int]) -> Node:
         padded = self._call(graph, node, _aten.constant_pad_nd.default, x, pads, 0.0)
@@ -229,15 +248,3 @@ class RewriteTransposedConvPass(ArmPass):
         values = (get_first_fake_tensor(args[0]), *args[1:])
         call.meta["val"] = target(*values)
         return call
-
-
-def _lists(conv: TransposedConv, transposed: bool) -> tuple[Any, ...]:
-    """Return the arguments of ``convolution`` behind the bias."""
-    return (
-        list(conv.stride),
-        list(conv.padding),
-        list(conv.dilation),
-        transposed,
-        list(conv.output_padding),
-        conv.groups,
-    )

@@ -59,7 +59,12 @@ class TransposedConv:
             return tuple(expand_around_channel(values, len(kernel)))
 
         return cls(
-            size, kernel, each(stride), each(padding), each(dilation), each(extra),
+            size,
+            kernel,
+            each(stride),
+            each(padding),
+            each(dilation),
+            each(extra),
             groups,
         )
 

@@ -31,8 +31,10 @@ from typing import Any
 import tosa_serializer as ts
 from arm_ext import fix
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U55, U85, VGF
-from arm_ext.partitioner.transposed_conv_check import needs_rewrite
-from arm_ext.partitioner.transposed_conv_check import TransposedConvCheck
+from arm_ext.partitioner.transposed_conv_check import (
+    needs_rewrite,
+    TransposedConvCheck,
+)
 from arm_ext.passes.normalize_conv_transpose_pass import (
     CONV_TRANSPOSE1D,
     NormalizeConvTransposePass,
@@ -115,9 +117,7 @@ def _check_the_rewrite(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -
     )
 
 
-def _accumulate_in_fp32(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
+def _accumulate_in_fp32(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     attribute = wrapped(*args, **kwargs)
 
     def set_attribute(*, acc_type: Any, **rest: Any) -> Any:

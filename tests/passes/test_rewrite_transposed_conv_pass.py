@@ -76,7 +76,8 @@ def test_ethos_u55_gets_a_plain_convolution(stride, groups):
 
 def test_a_crop_beyond_the_kernel():
     torch.manual_seed(0)
-    model, x = torch.nn.ConvTranspose1d(4, 6, 2, stride=2, padding=4), torch.randn(1, 4, 9)
+    model = torch.nn.ConvTranspose1d(4, 6, 2, stride=2, padding=4)
+    x = torch.randn(1, 4, 9)
     result, got = rewritten(model, x)
     assert aten.slice_copy.Tensor in targets(result)
     assert torch.allclose(got, model(x), atol=1e-6)
