@@ -4,18 +4,22 @@
 # LICENSE file in the root directory of this source tree.
 """What was lowered, twice or in several methods, is what eager gives."""
 
+import contextlib
+import io
 import operator
 import os
+import random
 import subprocess
 import sys
 
 import arm_ext
 import pytest
 import torch
-from arm_ext.targets import TARGETS
+from arm_ext.targets import quantize, TARGETS
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.lowered_backend_module import LoweredBackendModule
 from interpreted import (
     by_op,
     executable,
@@ -74,7 +78,13 @@ def delegates(edge, method="forward"):
     )
 
 
-def check(edge, module, *calls, method="forward", run_delegate=None):
+def check(edge, module, *calls, **options):
+    """Compare with eager, and make the ``.pte``."""
+    compare(edge, module, *calls, **options)
+    assert edge.to_executorch().buffer
+
+
+def compare(edge, module, *calls, method="forward", run_delegate=None):
     """Compare what each call gives, one after the other, with eager."""
     calls = calls or ((X,),)
     lowered = executable(edge, method, run_delegate)
@@ -87,7 +97,6 @@ def check(edge, module, *calls, method="forward", run_delegate=None):
                 torch.testing.assert_close(g, w, atol=TOLERANCE, rtol=TOLERANCE)
             else:
                 assert g == w
-    assert edge.to_executorch().buffer
 
 
 def fails_on_stock(run, error, match):
@@ -436,3 +445,239 @@ def test_pte_does_not_depend_on_the_hash_seed():
 
     first, second = hashes("1"), hashes("2")
     assert len(first.split()) == 2 and first == second
+
+
+# Every method of a program, compared with eager
+
+
+def rotary(m, x):
+    """Two shards that share the sine and cosine of the positions."""
+    angle = x * m.frequency
+    sine, cosine = torch.sin(angle), torch.cos(angle)
+    first = torch.atan2(x * cosine, x + sine)
+    second = torch.atan2(first * sine - cosine, first + cosine)
+    return second * cosine + first * sine, sine
+
+
+def rotary_module():
+    return Call(rotary, frequency=CONSTANT)
+
+
+def many_inputs_swapped(m, x):
+    """Thirteen values that a later partition takes in another order."""
+    values = [x * (i + 1.0) for i in range(13)]
+    late = torch.atan2(x, x + 2)
+    result = late + values[12]
+    for i in (10, 1, 11, 0, 9, 2, 3, 8, 4, 7, 5, 6):
+        result = result - values[i] / (i + 2.0)
+    return result, values[1], values[10]
+
+
+class Colliding(torch.nn.Module):
+    """Inputs that are named as ExecuTorch names the outputs of delegates."""
+
+    def forward(self, getitem_1, getitem_10, getitem, aten_mul_tensor):
+        low, high = torch.split(getitem_10 * 2.0, 2, -1)
+        mixed = torch.atan2(getitem_1 - low.repeat(1, 2), getitem + 2.0)
+        other = torch.atan2(high.repeat(1, 2), mixed - aten_mul_tensor)
+        return other * getitem_1 - getitem, getitem_10 - low.repeat(1, 2), mixed
+
+
+def same_tensor_twice(m, x):
+    y = x * 2.0
+    z = torch.atan2(y, y)
+    return y - y * y, torch.cat([y, z, y]), z, z, y + 0.5
+
+
+def input_as_output(m, x):
+    return x, torch.atan2(x + 1.0, x), x
+
+
+def without_inputs(m, x):
+    full = torch.ones(2, 4) * 3.0
+    return full + m.c, torch.atan2(x, m.c * m.c) - full, full
+
+
+def nested_branches(m, x):
+    def inner(x):
+        return torch.cond(
+            x.max() > 1.5, lambda x: torch.atan2(x * 3.0, x), torch.relu, (x,)
+        )
+
+    y = torch.cond(x.sum() > 0, lambda x: inner(x * 2.0) - x, torch.neg, (x,))
+    return torch.atan2(y + 1.0, x) * y
+
+
+MODULES = {
+    "rotary": rotary_module,
+    "many-inputs": lambda: Call(many_inputs_swapped),
+    "same-tensor": lambda: Call(same_tensor_twice),
+    "input-as-output": lambda: Call(input_as_output),
+    "without-inputs": lambda: Call(without_inputs, c=CONSTANT),
+    "nested-branches": lambda: Call(nested_branches),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_program_of_several_partitions(name):
+    module = MODULES[name]()
+    edge = lower(module, vgf())
+    assert delegates(edge)
+    check(edge, module, (X,), (-X,), (X * 3,))
+
+
+def test_names_that_collide():
+    module = Colliding()
+    inputs = tuple(X * (i + 1) + i for i in range(4))
+    edge = lower(export(module, inputs), vgf())
+    check(edge, module, inputs, tuple(reversed(inputs)))
+
+
+def exported(**modules):
+    return {name: export(module, (X,)) for name, module in modules.items()}
+
+
+def test_three_methods_with_one_partitioner():
+    modules = {
+        "encode": rotary_module(),
+        "decode": Call(same_tensor_twice),
+        "forward": branches(),
+    }
+    edge = lower(exported(**modules), vgf())
+    for method, module in modules.items():
+        check(edge, module, (X,), (-X,), method=method)
+
+
+def test_another_partitioner_for_each_method():
+    torch.manual_seed(0)
+    conv = torch.nn.Conv2d(4, 4, 1).eval()
+    image = torch.linspace(-1, 1, 64).reshape(1, 4, 4, 4)
+    quantized = quantize(conv, (image,), TARGETS["ethos-u85-256"])
+    modules = {
+        "vgf": rotary_module(),
+        "tosa": rotary_module(),
+        "interpreted": Call(many_inputs_swapped),
+        "cpu": Call(same_tensor_twice),
+    }
+    programs = {**exported(**modules), "npu": export(quantized, (image,))}
+    partitioners = {
+        "vgf": [vgf()],
+        "tosa": [tosa()],
+        "npu": [ethosu()],
+        "interpreted": [InterpretedPartitioner(by_op(atan2=0, div=1, sub=2))],
+    }
+    with contextlib.redirect_stdout(io.StringIO()):  # Vela prints a summary
+        edge = to_edge_transform_and_lower(
+            programs, partitioner=partitioners, compile_config=UNCHECKED
+        )
+    for method, module in modules.items():
+        check(edge, module, method=method)
+    check(edge, quantized, (image,), method="npu")
+    assert delegates(edge, "npu") == 1 and delegates(edge, "cpu") == 0
+
+
+def test_partitioners_one_after_the_other():
+    module = rotary_module()
+    rest = InterpretedPartitioner(by_op(atan2=0))
+    edge = lower(exported(first=module, second=module), vgf(), tosa(), ethosu())
+    for method in ("first", "second"):
+        check(edge, module, method=method)
+    with pytest.raises(AssertionError, match="cycles"):
+        lower(module, vgf(), rest)
+
+
+def test_loop_with_a_partition_after_it():
+    def function(m, x):
+        def body(i, y):
+            return i + 1, torch.atan2(y * 2.0, y + 3.0)
+
+        start = torch.zeros((), dtype=torch.int64)
+        _, y = torch.while_loop(lambda i, y: i < 3, body, (start, x * 1.5))
+        return y * x
+
+    module = Call(function)
+    edge = lower(module, vgf())
+    assert delegates(edge) == 2
+    compare(edge, module, (X,), (-X,))  # ExecuTorch emits no while_loop
+
+
+def test_dynamic_shapes_in_several_partitions():
+    module = Call(
+        lambda m, x: torch.cat([torch.atan2(x * 2.0, x) * m.c, x - m.c]), c=CONSTANT
+    )
+    program = export(module, (X,), dynamic_shapes=(({0: Dim("n", min=2, max=8)},),))
+    edge = lower(program, vgf())
+    assert delegates(edge) > 1
+    longer = torch.cat([X, X + 1])
+    check(edge, module, (X,), (longer,), run_delegate=InterpretedDelegate)
+
+
+def random_function(seed):
+    """Thirty ops on values picked at random, some of several outputs."""
+
+    def function(m, x):
+        choose = random.Random(seed)
+        values = [x, m.c, x + m.c]
+        for _ in range(30):
+            a, b = choose.choices(values[-8:], k=2)
+            op = choose.randrange(6)
+            if op == 0:
+                values.extend(torch.split(torch.cat([a, b, a]), 2))
+            else:
+                pairs = (torch.add, torch.sub, torch.mul, torch.minimum, torch.maximum)
+                values.append(pairs[op - 1](a, torch.tanh(b)))
+        return [choose.choice(values) for _ in range(3)] + [x, values[-1]]
+
+    return Call(function, c=CONSTANT.expand(2, 4))
+
+
+def in_segments(length):
+    """Number the ops in turn; every third stretch of them stays on the CPU."""
+    positions = {}
+
+    def choose(node):
+        if node.target is operator.getitem:
+            return choose(node.args[0])
+        segment = positions.setdefault(node.name, len(positions)) // length
+        return None if segment % 3 == 2 else segment
+
+    return choose
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_program(seed):
+    module = random_function(seed)
+    partitioner = InterpretedPartitioner(in_segments(3 + seed))
+    edge = lower(exported(first=module, second=module), partitioner)
+    for method in ("first", "second"):
+        assert delegates(edge, method) > 3
+        compare(edge, module, (X,), (-X,), method=method)
+    assert edge.to_executorch().buffer
+
+
+# Programs that need no mending
+
+
+@pytest.mark.parametrize("name", ["rotary", "same-tensor", "nested-branches"])
+def test_untouched_program_has_the_same_payloads(name):
+    def payloads():
+        edge = lower(MODULES[name](), vgf())
+        found = [
+            module.processed_bytes
+            for module in edge.exported_program().graph_module.modules()
+            if isinstance(module, LoweredBackendModule)
+        ]
+        return sorted(found)
+
+    with arm_ext.patched(disable=WITHOUT):
+        stock = payloads()
+    assert payloads() == stock
+
+
+def test_program_of_one_partition_is_the_same_pte():
+    def pte():
+        return lower(Call(lambda m, x: x * m.c + 1, c=CONSTANT), vgf()).to_executorch()
+
+    with arm_ext.patched(disable=WITHOUT):
+        stock = pte()
+    assert pte().buffer == stock.buffer
