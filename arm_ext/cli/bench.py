@@ -12,6 +12,7 @@ from typing import Any
 BENCHMARKS = {
     "partitioner": "the proposal of partitions alone, on families of FX graphs",
     "partition": "all of partition(), on the report's blocks",
+    "lowering": "whole lowerings, on stock and patched",
     "mish": "Vela's cycles of Conv1d, Mish, Conv1d on Ethos-U",
     "plot": "draw what one of them wrote with --json",
 }

@@ -12,9 +12,7 @@ from arm_ext.programs._program import Expected, Gap, Model, U55
 CONV = Gap(
     4, "conv-transpose1d", "ConvTranspose1d stays on the CPU", fix="conv-transpose1d"
 )
-ARG = Gap(
-    4, "argmin", "argmin and most of argmax stay on the CPU", fix="argmin-argmax"
-)
+ARG = Gap(4, "argmin", "argmin and most of argmax stay on the CPU", fix="argmin-argmax")
 TOPK = Gap(4, "topk", "topk stays on the CPU", fix="topk")
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))

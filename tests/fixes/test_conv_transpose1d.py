@@ -28,9 +28,7 @@ CASES = {
     "stride 1, no bias": dict(kernel_size=3, bias=False),
     "stride 5 beyond the kernel": dict(kernel_size=2, stride=5),
     "output padding": dict(kernel_size=5, stride=3, padding=1, output_padding=2),
-    "dilation": dict(
-        kernel_size=3, stride=2, dilation=3, padding=2, output_padding=2
-    ),
+    "dilation": dict(kernel_size=3, stride=2, dilation=3, padding=2, output_padding=2),
     "groups": dict(kernel_size=4, stride=2, padding=1, groups=4),
     "depthwise": dict(kernel_size=3, groups=8),
     "padding beyond the kernel": dict(kernel_size=2, stride=2, padding=4),

@@ -586,6 +586,33 @@ def test_partitioners_one_after_the_other():
         lower(module, vgf(), rest)
 
 
+def test_constants_and_buffers_that_methods_share():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2, 4))
+            self.weight = torch.nn.Parameter(CONSTANT.clone(), requires_grad=False)
+
+        def forward(self, x):
+            self.total.add_(x * self.weight)
+            return torch.atan2(self.total, self.weight + 1.0) * self.weight
+
+    class Reader(torch.nn.Module):
+        def __init__(self, counter):
+            super().__init__()
+            self.counter = counter
+
+        def forward(self, x):
+            return torch.atan2(x * self.counter.weight, x) + self.counter.total
+
+    counter = Counter()
+    reader = Reader(counter)
+    edge = lower(exported(count=counter, read=reader), vgf())
+    compare(edge, reader, method="read")
+    compare(edge, counter, (X,), (X + 1,), (X - 2,), method="count")
+    assert edge.to_executorch().buffer  # last: it changes the edge programs
+
+
 def test_loop_with_a_partition_after_it():
     def function(m, x):
         def body(i, y):
