@@ -20,6 +20,7 @@ from arm_ext.coverage import coverage, reject_reasons
 from arm_ext.programs._program import Model
 from arm_ext.targets import lower, quantize, TARGETS
 from arm_ext.verify import run, tosa_of
+from lowered import Call, lower_and_run
 from torch.export import Dim
 from torch.utils._pytree import tree_leaves
 
@@ -149,6 +150,23 @@ def test_indices_and_values_that_are_used_inside():
     for actual, expected in zip(run(edge, x), Model(_consumed(first_of_equals))(x)):
         assert torch.allclose(actual, expected, rtol=0, atol=1e-6)
     edge.to_executorch()
+
+
+@pytest.mark.parametrize("quantization", ["qat", "int8-per-tensor"])
+def test_behind_a_convolution_however_it_is_quantized(quantization):
+    """Values and the places of extrema; an unstable order of ties is left out."""
+
+    def forward(conv, x):
+        y = conv(x)
+        return y.topk(3).values, y.sort(-1).values, y.argmax(-1), y.argmin(1)
+
+    torch.manual_seed(0)
+    module = Call(forward, torch.nn.Conv1d(4, 4, 3, padding=1)).eval()
+    x = torch.randn(1, 4, 8)
+    result = lower_and_run(module, (x,), TARGETS["ethos-u85-256"], quantization)
+    assert result.covered.delegates == 1
+    assert result.covered.compute_ops == (CAST, CAST)
+    assert result.error() == 0
 
 
 def test_rows_picked_by_quantized_scores():
