@@ -132,6 +132,14 @@ def test_difference_names_the_tensor(inputs, outputs, says):
         check_boundary((inputs, outputs), flatbuffer)
 
 
+def test_shapes_that_tosa_writes_otherwise():
+    """A scalar is one element there, and channels may come last."""
+    scalar, image = Value("s", torch.bool, ()), Value("i", torch.int8, (1, 3, 4, 5))
+    assert scalar.same_shape(()) and scalar.same_shape((1,))
+    assert not scalar.same_shape((2,))
+    assert image.same_shape((1, 4, 5, 3)) and not image.same_shape((1, 3, 20))
+
+
 def test_wrong_boundary_stops_the_lowering(monkeypatch):
     """As stock would go on with it."""
     monkeypatch.setattr(
