@@ -28,6 +28,7 @@ from arm_ext import fix
 from arm_ext.partitioner.delegate_boundary import (
     check_boundary,
     declared_boundary,
+    leave_int64_outside,
     quantize_where_made,
 )
 from arm_ext.patcher import Patcher
@@ -64,11 +65,12 @@ def _mend_boundaries(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> 
     tags = wrapped(*args, **kwargs)
     if not instance.tosa_spec.support_integer():
         return tags
-    module, program, *_ = args
+    module, program, reporter, *_ = args
     nodes = module.graph.nodes
     support = instance._create_operator_support(program, WhyNoPartitionReporter())
     before = _tags(nodes)
     quantize_where_made(nodes, lambda node: support.is_node_supported({}, node))
+    leave_int64_outside(nodes, reporter.report_reject)
     return tags - (before - _tags(nodes))
 
 

@@ -15,8 +15,6 @@ program is traced for decompositions three times, also if one was enough.
 Here: the same passes on the same graphs, with the repetition taken out:
 
 * ``deferred_code``: the code of a module is generated when it is looked at.
-* ``fake_results``: an op is run once on fake tensors of one layout.
-* ``decompositions``: a trace that would reproduce its input is left out.
 * ``graph_order``: nodes are moved where they were copied.
 * The history of a node (``from_node``) is shared, as nothing changes it.
 * The garbage collector runs less often, and only over what is new.
@@ -94,8 +92,6 @@ def _lowering() -> Iterator[None]:
         with (
             _less_garbage_collection(),
             deferred_code.deferred(),
-            fake_results.remembered(),
-            decompositions.skipping(),
         ):
             yield
     finally:
@@ -143,8 +139,7 @@ def _recompile(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    with fake_results.remembered(str(instance.tosa_spec)):
-        return wrapped(*args, **kwargs)
+    return wrapped(*args, **kwargs)
 
 
 def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:

@@ -36,6 +36,7 @@ def _buffer(model: Model, index: list[int], persistent: bool = True) -> Model:
     *EVERYWHERE,
     U55,
     expected=MOVED,
+    control=(U55,),
     on=_no_u55("aten.index.Tensor", _CAST),
 )
 def columns_by_constant():
@@ -82,8 +83,8 @@ def negative():
     *ONE_OF_EACH,
     U55,
     expected=MOVED,
-    control=INTEGER,
-    on=_no_u55("aten.index.Tensor", _CAST),
+    control=(*INTEGER, U55),
+    on=_no_u55("aten.index.Tensor", _CAST, _CAST),
 )
 def two_indices():
     """Two index tensors that broadcast."""
@@ -106,7 +107,7 @@ def constant_mask():
     *ONE_OF_EACH,
     U55,
     expected=MOVED,
-    control=INTEGER,
+    control=(*INTEGER, U55),
     on=_no_u55("aten.index_select.default", _CAST),
 )
 def index_select():
@@ -120,7 +121,7 @@ def index_select():
     *ONE_OF_EACH,
     U55,
     expected=MOVED,
-    control=INTEGER,
+    control=(*INTEGER, U55),
     on=_no_u55("aten.gather.default"),
 )
 def gather():
@@ -145,7 +146,7 @@ def embedding():
     *ONE_OF_EACH,
     U55,
     expected=MOVED,
-    control=INTEGER,
+    control=(*INTEGER, U55),
     on=_no_u55("aten.index_put.default", _CAST),
 )
 def index_put():

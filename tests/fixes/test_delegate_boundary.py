@@ -122,7 +122,8 @@ INPUT, OUTPUT = (Value(name, X.dtype, tuple(X.shape)) for name in "xy")
     [
         ([INPUT], [Value("y", torch.int8, tuple(X.shape))], "output 'y' as torch.int8"),
         ([Value("x", X.dtype, (1, 4, 4))], [OUTPUT], r"input 'x' as .* \[1, 4, 4\]"),
-        ([INPUT, INPUT], [OUTPUT], "declares 2 inputs, but its TOSA graph has 1"),
+        ([INPUT], [OUTPUT, OUTPUT], "declares 2 outputs, but its TOSA graph has 1"),
+        ([], [OUTPUT], "declares 0 inputs, but its TOSA graph has 1"),
     ],
 )
 def test_difference_names_the_tensor(inputs, outputs, says):
