@@ -7,10 +7,9 @@
 Gap: lowering takes minutes for a graph with many partitions, and half a minute
 for one with a single delegate of 76 ops.
 
-Stock: each of about 150 passes that retraces a delegate runs all of its ops on
-fake tensors, generates Python code that nobody runs and copies the history of
-every node. Cutting out one partition copies all of the rest of the program. The
-program is traced for decompositions three times, also if one was enough.
+Stock: each of about 150 passes that retraces a delegate generates Python code that
+nobody runs and copies the history of every node. Cutting out one partition copies
+all of the rest of the program.
 
 Here: the same passes on the same graphs, with the repetition taken out:
 
@@ -39,13 +38,7 @@ from typing import Any
 
 import torch
 from arm_ext import fix
-from arm_ext.lowering import (
-    decompositions,
-    deferred_code,
-    fake_results,
-    graph_order,
-    progress,
-)
+from arm_ext.lowering import deferred_code, graph_order, progress
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir.lowered_backend_module import LoweredBackendModule
@@ -89,10 +82,7 @@ def _less_garbage_collection() -> Iterator[None]:
 def _lowering() -> Iterator[None]:
     token = _ops_listed.set([])
     try:
-        with (
-            _less_garbage_collection(),
-            deferred_code.deferred(),
-        ):
+        with _less_garbage_collection(), deferred_code.deferred():
             yield
     finally:
         _ops_listed.reset(token)
@@ -136,31 +126,6 @@ def _generate_code(program: ExportedProgram) -> None:
 
 def _recompile(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     return deferred_code.recompile(instance, wrapped)
-
-
-def _transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    return wrapped(*args, **kwargs)
-
-
-def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    if kwargs:
-        return wrapped(*args, **kwargs)
-    return fake_results.call(*args, lambda: wrapped(*args))
-
-
-def _dispatch(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    if kwargs:
-        return wrapped(*args, **kwargs)
-    op, _, op_args, op_kwargs = args
-    return fake_results.call_in(
-        instance, op, op_args, op_kwargs, lambda: wrapped(*args)
-    )
-
-
-def _run_decompositions(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    if kwargs or len(args) != 1:
-        return wrapped(*args, **kwargs)
-    return decompositions.run_decompositions(instance, args[0], lambda: wrapped(*args))
 
 
 def _list_ops_once(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
@@ -227,26 +192,6 @@ def install(patcher: Patcher) -> None:
     )
     patcher.wrap(
         "torch.fx.graph_module:GraphModule.recompile", _recompile, parameters=("self",)
-    )
-    patcher.wrap(
-        "executorch.backends.arm._passes.arm_pass_manager:ArmPassManager._transform",
-        _transform,
-        parameters=("self", "exported_program", "graph_module"),
-    )
-    patcher.wrap(
-        "torch.fx.interpreter:Interpreter.call_function",
-        _call_function,
-        parameters=("self", "target", "args", "kwargs"),
-    )
-    patcher.wrap(
-        "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
-        _dispatch,
-        parameters=("self", "func", "types", "args", "kwargs"),
-    )
-    patcher.wrap(
-        "torch.export.exported_program:ExportedProgram.run_decompositions",
-        _run_decompositions,
-        parameters=("self", "decomp_table", "decompose_custom_triton_ops"),
     )
     patcher.wrap(
         "torch._export.utils:_materialize_cpp_cia_ops", _list_ops_once, parameters=()
