@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.index_sources import ARG_OPS, argument, is_call
 from executorch.backends.arm.constants import DQ_OPS
 from executorch.backends.arm.operator_support.tosa_supported_operators import (
@@ -19,7 +20,6 @@ from executorch.backends.arm.operator_support.tosa_supported_operators import (
 from executorch.backends.arm.tosa.specification import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -55,7 +55,7 @@ def why_not_dtype(dtype: torch.dtype, spec: TosaSpecification) -> str | None:
     return None
 
 
-class ArgMinMaxCheck(OperatorSupportBase):
+class ArgMinMaxCheck(ReasonedCheck):
     """Reject the ``argmin`` and ``argmax`` that cannot be lowered.
 
     Args:
@@ -67,22 +67,12 @@ class ArgMinMaxCheck(OperatorSupportBase):
     def __init__(
         self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
     ) -> None:
+        super().__init__(reporter)
         self._tosa_spec = tosa_spec
-        self._reporter = reporter
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
-        """Return False, and report the reason, if the node cannot be lowered."""
-        del submodules
+    def why_not(self, node: Node) -> str | None:
         if not is_call(node, ARG_OPS):
-            return True
-        reason = self._why_not(node)
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
-
-    def _why_not(self, node: Node) -> str | None:
+            return None
         shape = node.args[0].meta["val"].shape
         dim = argument(node, "dim")
         dtype = dtype_in_delegate(node)

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 
-class BranchInt64Check(OperatorSupportBase):
+class BranchInt64Check(ReasonedCheck):
     """Reject what reads an int64 constant in a branch that stays on the CPU.
 
     Such a constant is an attribute of the branch and becomes an input of the
@@ -25,19 +25,16 @@ class BranchInt64Check(OperatorSupportBase):
     def __init__(
         self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
     ) -> None:
+        super().__init__(reporter)
         self._stays_on_cpu = not tosa_spec.support_extension("cf")
-        self._reporter = reporter
 
-    def is_node_supported(self, submodules: object, node: Node) -> bool:
+    def why_not(self, node: Node) -> str | None:
         if not self._stays_on_cpu:
-            return True
+            return None
         for constant in node.all_input_nodes:
             if _is_int64_attribute(constant):
-                self._reporter.report_reject(
-                    node, f"int64 constant {constant.name} in a branch or loop body"
-                )
-                return False
-        return True
+                return f"int64 constant {constant.name} in a branch or loop body"
+        return None
 
 
 def _is_int64_attribute(node: Node) -> bool:

@@ -4,18 +4,16 @@
 # LICENSE file in the root directory of this source tree.
 """Keep index ops on the CPU whose constant index was not narrowed to int32."""
 
-from collections.abc import Mapping
-
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.index_ops import match
 from arm_ext.passes.narrow_constant_index_pass import CONSTANT_INDEX_REJECT_KEY
 from executorch.exir import ExportedProgram
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 
-class ConstantIndexCheck(OperatorSupportBase):
+class ConstantIndexCheck(ReasonedCheck):
     """Reject what ``NarrowConstantIndexPass`` refused, with its reason.
 
     Also rejects what the pass never sees and the backend takes and cannot
@@ -27,17 +25,11 @@ class ConstantIndexCheck(OperatorSupportBase):
     def __init__(
         self, exported_program: ExportedProgram, reporter: WhyNoPartitionReporter
     ) -> None:
+        super().__init__(reporter)
         self._program = exported_program
-        self._reporter = reporter
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
-        reason = node.meta.get(CONSTANT_INDEX_REJECT_KEY) or self._unseen(node)
-        if reason is None:
-            return True
-        self._reporter.report_reject(node, reason)
-        return False
+    def why_not(self, node: Node) -> str | None:
+        return node.meta.get(CONSTANT_INDEX_REJECT_KEY) or self._unseen(node)
 
     def _unseen(self, node: Node) -> str | None:
         if (op := match(node)) is None:

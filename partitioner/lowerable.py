@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from executorch.backends.arm._passes.arm_pass_utils import get_first_fake_tensor
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.backends.arm.tosa.specification import TosaSpecification
@@ -51,7 +52,7 @@ def _argument(node: Node, position: int, name: str, default: Any) -> Any:
     return node.kwargs.get(name, default)
 
 
-class LowerableCheck(OperatorSupportBase):
+class LowerableCheck(ReasonedCheck):
     """Reject nodes that stop the lowering after they were accepted.
 
     Each rule looks at one op and returns the reason, or None where the node
@@ -73,6 +74,7 @@ class LowerableCheck(OperatorSupportBase):
         reporter: WhyNoPartitionReporter,
         accepts: Callable[[Node], bool],
     ) -> None:
+        super().__init__(reporter)
         signature = program.graph_signature
         self._run_time_inputs = {
             *signature.user_inputs,
@@ -83,20 +85,15 @@ class LowerableCheck(OperatorSupportBase):
             ),
         }
         self._tosa_spec = tosa_spec
-        self._reporter = reporter
         self._accepts = accepts
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
-        """Return False, and report the reason, if the node cannot be lowered."""
-        del submodules
+    def why_not(self, node: Node) -> str | None:
+        """Return the first reason that a rule has."""
         for rule in (LowerableCheck.uint8, *_RULES.get(node.target, ())):
             reason = rule(self, node)
             if reason is not None:
-                self._reporter.report_reject(node, reason)
-                return False
-        return True
+                return reason
+        return None
 
     def uint8(self, node: Node) -> str | None:
         """A uint8 tensor inside a partition has all of the partition rejected.

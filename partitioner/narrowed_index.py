@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.index_sources import (
     index_source,
     is_call,
@@ -19,7 +20,6 @@ from arm_ext.passes.index_sources import (
 )
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 
 def is_int32_inside(node: Node) -> bool:
@@ -36,7 +36,7 @@ def is_int32_inside(node: Node) -> bool:
     return index is not None and is_narrowed(index)
 
 
-class NarrowedIndexCheck(OperatorSupportBase):
+class NarrowedIndexCheck(ReasonedCheck):
     """Reject the int64 of an index whose op is not taken.
 
     Args:
@@ -48,42 +48,24 @@ class NarrowedIndexCheck(OperatorSupportBase):
     def __init__(
         self, reporter: WhyNoPartitionReporter, accepts: Callable[[Node], bool]
     ) -> None:
-        self._reporter = reporter
+        super().__init__(reporter)
         self._accepts = accepts
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
+    def why_not(self, node: Node) -> str | None:
         index = _index_of(node)
         source = None if index is None else index_source(index)
         if source in (None, node) or self._accepts(source):
-            return True
-        self._reporter.report_reject(
-            node, f"{source.name}, which computes the index, stays on the CPU"
-        )
-        return False
+            return None
+        return f"{source.name}, which computes the index, stays on the CPU"
 
 
-class WideningCheck(OperatorSupportBase):
-    """Reject a cast from int32 to int64, and say what it is there for.
+class WideningCheck(ReasonedCheck):
+    """Reject a cast from int32 to int64, and say what it is there for."""
 
-    Args:
-        reporter (WhyNoPartitionReporter): Takes the reason of a rejected node.
-
-    """
-
-    def __init__(self, reporter: WhyNoPartitionReporter) -> None:
-        self._reporter = reporter
-
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
+    def why_not(self, node: Node) -> str | None:
         if not is_widening(node):
-            return True
-        self._reporter.report_reject(
-            node, "TOSA has no int64: who needs one gets it from this cast"
-        )
-        return False
+            return None
+        return "TOSA has no int64: who needs one gets it from this cast"
 
 
 def _index_of(node: Node) -> Node | None:

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 # Those that the lowering surrounds with reshapes; bmm needs none.
 _RESHAPED = (
@@ -21,7 +21,7 @@ _RESHAPED = (
 )
 
 
-class SymbolicLinearCheck(OperatorSupportBase):
+class SymbolicLinearCheck(ReasonedCheck):
     """Reject a matrix product with a symbolic size, unless TOSA has shape ops.
 
     Its lowering reshapes the operands, which takes TOSA's shape extension where a
@@ -33,20 +33,18 @@ class SymbolicLinearCheck(OperatorSupportBase):
     def __init__(
         self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
     ) -> None:
+        super().__init__(reporter)
         self._has_shape_ops = tosa_spec.support_extension("shape")
-        self._reporter = reporter
 
-    def is_node_supported(self, submodules: object, node: Node) -> bool:
+    def why_not(self, node: Node) -> str | None:
         if self._has_shape_ops or node.target not in _RESHAPED:
-            return True
+            return None
         if not any(map(_is_symbolic, (node, *node.all_input_nodes))):
-            return True
-        self._reporter.report_reject(
-            node,
+            return None
+        return (
             "matrix product with a symbolic size; that takes the shape extension in "
-            "the TOSA specification",
+            "the TOSA specification"
         )
-        return False
 
 
 def _is_symbolic(node: Node) -> bool:

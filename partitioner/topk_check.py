@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-
-import torch
 from arm_ext.partitioner.arg_min_max_check import dtype_in_delegate, why_not_dtype
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.decompose_topk_pass import selection_of
 from arm_ext.passes.index_sources import is_call, SELECTION_OPS
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
@@ -20,12 +18,11 @@ from executorch.backends.arm.operator_support.tosa_supported_operators import (
 from executorch.backends.arm.tosa.specification import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 _MOST_ELEMENTS = 4096
 
 
-class TopKCheck(OperatorSupportBase):
+class TopKCheck(ReasonedCheck):
     """Reject the ``topk``, ``sort`` and ``kthvalue`` that cannot be lowered.
 
     Args:
@@ -37,22 +34,12 @@ class TopKCheck(OperatorSupportBase):
     def __init__(
         self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
     ) -> None:
+        super().__init__(reporter)
         self._tosa_spec = tosa_spec
-        self._reporter = reporter
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
-        """Return False, and report the reason, if the node cannot be lowered."""
-        del submodules
+    def why_not(self, node: Node) -> str | None:
         if not is_call(node, SELECTION_OPS):
-            return True
-        reason = self._why_not(node)
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
-
-    def _why_not(self, node: Node) -> str | None:
+            return None
         if self._tosa_spec.is_U55_subset:
             return "Ethos-U55 has no GATHER and no SCATTER"
         if reason := why_not_dtype(dtype_in_delegate(node), self._tosa_spec):

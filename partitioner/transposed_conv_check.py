@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
+from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.transposed_conv import insertions, TransposedConv
 from executorch.backends.arm._passes.arm_pass_utils import get_first_fake_tensor
 from executorch.backends.arm.constants import DQ_OPS
@@ -17,7 +16,6 @@ from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.export import ExportedProgram
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 _PER_CHANNEL = exir_ops.edge.quantized_decomposed.dequantize_per_channel.default
 
@@ -43,7 +41,7 @@ def needs_rewrite(node: Node, spec: TosaSpecification) -> bool:
     )
 
 
-class TransposedConvCheck(OperatorSupportBase):
+class TransposedConvCheck(ReasonedCheck):
     """Reject a transposed convolution that cannot be rewritten, with the reason.
 
     Those that need no rewrite are the stock check's.
@@ -61,6 +59,7 @@ class TransposedConvCheck(OperatorSupportBase):
         tosa_spec: TosaSpecification,
         reporter: WhyNoPartitionReporter,
     ) -> None:
+        super().__init__(reporter)
         signature = program.graph_signature
         written = set(signature.buffers_to_mutate.values())
         self._constants = {
@@ -73,21 +72,10 @@ class TransposedConvCheck(OperatorSupportBase):
             ),
         }
         self._tosa_spec = tosa_spec
-        self._reporter = reporter
 
-    def is_node_supported(
-        self, submodules: Mapping[str, torch.nn.Module], node: Node
-    ) -> bool:
-        """Return False, and report the reason, if the node cannot be lowered."""
-        del submodules
+    def why_not(self, node: Node) -> str | None:
         if not needs_rewrite(node, self._tosa_spec):
-            return True
-        reason = self._why_not(node)
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
-
-    def _why_not(self, node: Node) -> str | None:
+            return None
         x, weight = node.args[:2]
         conv = TransposedConv.of(node)
         if not all(isinstance(size, int) for size in get_first_fake_tensor(x).shape):
