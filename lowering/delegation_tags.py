@@ -13,15 +13,15 @@ may give the same tags, so nothing of the last one's may be left.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torch.fx import GraphModule, Node
 
 TAG = "delegation_tag"
 
 
-def control_flow_bodies(module: GraphModule) -> Iterator[GraphModule]:
-    """Yield the modules of branches and loop bodies, nested ones included.
+def named_bodies(module: GraphModule) -> Iterator[tuple[str, GraphModule]]:
+    """Yield the branches and loop bodies that a graph calls, with their names.
 
     Partitions and delegates, which are modules of their own, are left out.
 
@@ -30,8 +30,19 @@ def control_flow_bodies(module: GraphModule) -> Iterator[GraphModule]:
         if node.op == "get_attr":
             body = getattr(module, node.target, None)
             if isinstance(body, GraphModule):
-                yield body
-                yield from control_flow_bodies(body)
+                yield node.target, body
+
+
+def control_flow_bodies(module: GraphModule) -> Iterator[GraphModule]:
+    """Yield the modules of branches and loop bodies, nested ones included."""
+    for _, body in named_bodies(module):
+        yield body
+        yield from control_flow_bodies(body)
+
+
+def tags_of(nodes: Iterable[Node]) -> set[str]:
+    """Return the tags that nodes have."""
+    return {node.meta[TAG] for node in nodes if TAG in node.meta}
 
 
 def clear_tags_in_bodies(module: GraphModule) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
+from arm_ext.lowering.delegation_tags import TAG
 from executorch.backends.arm.constants import Q_OPS
 from executorch.backends.arm.tosa.mapping import map_dtype, UNSUPPORTED_DTYPES
 from torch.export import ExportedProgram
@@ -27,7 +28,6 @@ from torch.fx import Node
 from tosa.DType import DType
 from tosa.TosaGraph import TosaGraph
 
-_TAG = "delegation_tag"
 _NAMES = {v: k for k, v in vars(DType).items() if isinstance(v, int)}
 
 
@@ -55,9 +55,9 @@ def quantize_where_made(
     """
     for node in nodes:
         if node.target in Q_OPS:
-            tag = node.all_input_nodes[0].meta.get(_TAG)
-            if tag not in (None, node.meta.get(_TAG)) and is_supported(node):
-                node.meta[_TAG] = tag
+            tag = node.all_input_nodes[0].meta.get(TAG)
+            if tag not in (None, node.meta.get(TAG)) and is_supported(node):
+                node.meta[TAG] = tag
 
 
 def leave_int64_outside(
@@ -65,17 +65,17 @@ def leave_int64_outside(
 ) -> None:
     """Take partitions apart that would hand out an int64 tensor: TOSA has none."""
     order = list(nodes)
-    bad = {n.meta[_TAG] for n in order if _TAG in n.meta and _hands_out_int64(n)}
+    bad = {n.meta[TAG] for n in order if TAG in n.meta and _hands_out_int64(n)}
     for node in order:
-        if node.meta.get(_TAG) in bad:
-            del node.meta[_TAG]
+        if node.meta.get(TAG) in bad:
+            del node.meta[TAG]
             reject(node, "Its partition would hand out an int64 tensor.")
 
 
 def _hands_out_int64(node: Node) -> bool:
-    value, tag = node.meta.get("val"), node.meta[_TAG]
+    value, tag = node.meta.get("val"), node.meta[TAG]
     is_int64 = isinstance(value, torch.Tensor) and value.dtype == torch.int64
-    return is_int64 and any(user.meta.get(_TAG) != tag for user in node.users)
+    return is_int64 and any(user.meta.get(TAG) != tag for user in node.users)
 
 
 @dataclass(frozen=True)

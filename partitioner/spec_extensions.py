@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from arm_ext.lowering.delegation_tags import named_bodies, TAG
 from arm_ext.partitioner.source import Source, source_of
 from executorch.backends.arm.tosa.mapping import UNSUPPORTED_DTYPES
 from executorch.backends.arm.tosa.partitioner import (
@@ -232,30 +233,22 @@ def _untagged_copy(module: GraphModule, originals: dict[Node, Node]) -> GraphMod
     copies[source] = graph.output(output)
     copies[source].meta = dict(source.meta)
     for node, copied in copies.items():
-        copied.meta.pop("delegation_tag", None)
+        copied.meta.pop(TAG, None)
         originals[copied] = node
     copied_module = GraphModule(module, graph)
-    for name, branch in _branches(module):
+    for name, branch in named_bodies(module):
         setattr(copied_module, name, _untagged_copy(branch, originals))
     return copied_module
 
 
 def _calls(module: GraphModule) -> Iterator[Node]:
     """Yield the calls of a module, those of its branches and bodies first."""
-    for _, branch in _branches(module):
+    for _, branch in named_bodies(module):
         yield from _calls(branch)
     for node in module.graph.nodes:
         if node.op == "call_function":
             yield node
 
 
-def _branches(module: GraphModule) -> Iterator[tuple[str, GraphModule]]:
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            branch = getattr(module, node.target, None)
-            if isinstance(branch, GraphModule):
-                yield node.target, branch
-
-
 def _is_tagged(node: Node) -> bool:
-    return "delegation_tag" in node.meta
+    return TAG in node.meta

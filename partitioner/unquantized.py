@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import torch
+from arm_ext.lowering.delegation_tags import tags_of
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch.export import ExportedProgram
@@ -31,9 +32,9 @@ def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str |
     if spec.support_float() or not spec.support_integer():
         return None
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
-    if any("delegation_tag" in node.meta for node in calls):
-        return None
-    if any(node.target in Q_OPS or node.target in DQ_OPS for node in calls):
+    if tags_of(calls) or any(
+        node.target in Q_OPS or node.target in DQ_OPS for node in calls
+    ):
         return None
     floats = sum(map(_is_float, calls))
     if not floats:

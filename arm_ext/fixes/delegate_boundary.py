@@ -21,10 +21,10 @@ What is refused
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from arm_ext import fix
+from arm_ext.lowering.delegation_tags import tags_of
 from arm_ext.partitioner.delegate_boundary import (
     check_boundary,
     declared_boundary,
@@ -33,7 +33,6 @@ from arm_ext.partitioner.delegate_boundary import (
 )
 from arm_ext.patcher import Patcher
 from executorch.exir.backend.utils import WhyNoPartitionReporter
-from torch.fx import Node
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -68,14 +67,10 @@ def _mend_boundaries(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> 
     module, program, reporter, *_ = args
     nodes = module.graph.nodes
     support = instance._create_operator_support(program, WhyNoPartitionReporter())
-    before = _tags(nodes)
+    before = tags_of(nodes)
     quantize_where_made(nodes, lambda node: support.is_node_supported({}, node))
     leave_int64_outside(nodes, reporter.report_reject)
-    return tags - (before - _tags(nodes))
-
-
-def _tags(nodes: Iterable[Node]) -> set[str]:
-    return {n.meta["delegation_tag"] for n in nodes if "delegation_tag" in n.meta}
+    return tags - (before - tags_of(nodes))
 
 
 def _checked(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
