@@ -28,13 +28,17 @@ What is refused
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
 from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
-from arm_ext.fixes._support import check_first
+from arm_ext.fixes._passes import (
+    insert_behind_tables,
+    insert_passes,
+    run_before_annotation,
+)
+from arm_ext.fixes._support import accept_ops, check_first, check_last
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U55, U85, VGF
 from arm_ext.partitioner.arg_min_max_check import ArgMinMaxCheck
 from arm_ext.partitioner.narrowed_index import (
@@ -43,20 +47,18 @@ from arm_ext.partitioner.narrowed_index import (
     WideningCheck,
 )
 from arm_ext.passes.constant_evaluator import ConstantEvaluator, program_constant
-from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
 from arm_ext.passes.decompose_arg_min_max_pass import DecomposeArgMinMaxPass
 from arm_ext.passes.index_sources import index_source
 from arm_ext.passes.narrow_index_pass import NarrowIndexPass
 from arm_ext.passes.split_max_min_pass import has_index, SplitMaxMinPass
 from arm_ext.patcher import Patcher
-from executorch.backends.arm._passes import InsertTableOpsPass
+from executorch.backends.arm._passes import ArmPassManager
 from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
     TOSA_PRO_INT_SupportList,
 )
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.export import ExportedProgram
 from torch.fx import Node
-from torch.fx.passes.operator_support import chain, OperatorSupportBase
 
 _ARM = "executorch.backends.arm"
 _SUPPORT = f"{_ARM}.operator_support"
@@ -101,18 +103,9 @@ def install(patcher: Patcher) -> None:
             (torch.ops.aten.argmin.default,): None,
         },
     )
-    patcher.wrap(
-        f"{_ARM}.quantizer.arm_quantizer:TOSAQuantizer.transform_for_annotation",
-        _transform_for_annotation,
-        parameters=("self", "model"),
-    )
+    run_before_annotation(patcher, lambda: SplitMaxMinPass(tfa_pass=True))
     # Accept.
-    for profile in ("INT", "MIXED_INT", "FP"):
-        patcher.extend(
-            f"{_SUPPORT}.tosa_profile_supported_op_lists:"
-            f"TOSA_PRO_{profile}_SupportList",
-            (_ARGMIN,),
-        )
+    accept_ops(patcher, (_ARGMIN,))
     check_first(patcher, lambda spec, program, reporter: WideningCheck(reporter))
     check_first(patcher, lambda spec, program, reporter: ArgMinMaxCheck(spec, reporter))
     patcher.wrap(
@@ -121,18 +114,15 @@ def install(patcher: Patcher) -> None:
         _accept_int32_inside,
         parameters=("self", "submodules", "node"),
     )
-    patcher.wrap(
-        f"{_ARM}.tosa.partitioner:TOSAPartitioner._create_operator_support",
-        _check_narrowed_index,
-        parameters=("self", "containing_program", "reporter"),
+    check_last(
+        patcher,
+        lambda partitioner, program, reporter, accepts: NarrowedIndexCheck(
+            reporter, accepts
+        ),
     )
     # Lower.
     rewrite_before_partition(patcher, _computes_an_index, _narrow)
-    patcher.wrap(
-        f"{_ARM}._passes.arm_pass_manager:ArmPassManager._configure_pass_insertions",
-        _insert_decompose,
-        parameters=("self", "exported_program"),
-    )
+    insert_passes(patcher, _insert_decompose)
 
 
 def _accept_int32_inside(
@@ -140,17 +130,6 @@ def _accept_int32_inside(
 ) -> bool:
     (node,) = (*args, *kwargs.values())[-1:]
     return is_int32_inside(node) or wrapped(*args, **kwargs)
-
-
-def _check_narrowed_index(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> OperatorSupportBase:
-    support = wrapped(*args, **kwargs)
-    reporter = inspect.signature(wrapped).bind(*args, **kwargs).arguments["reporter"]
-    check = NarrowedIndexCheck(
-        reporter, accepts=lambda node: support.is_node_supported({}, node)
-    )
-    return chain(support, check)
 
 
 def _computes_an_index(node: Node) -> bool:
@@ -164,18 +143,5 @@ def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     return narrow(program.graph_module).modified or split
 
 
-def _transform_for_annotation(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
-    model = args[0] if args else kwargs["model"]
-    return wrapped(SplitMaxMinPass(tfa_pass=True)(model).graph_module)
-
-
-def _insert_decompose(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
-    (exported_program,) = (*args, *kwargs.values())
-    # Only behind the TABLEs does each quantized value have its integer dtype.
-    instance.insert_passes_after(
-        InsertTableOpsPass,
-        [DecomposeArgMinMaxPass(), ComputeLateConstantOpsPass(exported_program)],
-    )
-    wrapped(*args, **kwargs)
+def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:
+    insert_behind_tables(manager, program, DecomposeArgMinMaxPass())

@@ -30,6 +30,8 @@ from typing import Any
 
 import tosa_serializer as ts
 from arm_ext import fix
+from arm_ext.fixes._passes import insert_passes
+from arm_ext.fixes._support import check_last
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U55, U85, VGF
 from arm_ext.partitioner.transposed_conv_check import (
     needs_rewrite,
@@ -42,11 +44,11 @@ from arm_ext.passes.normalize_conv_transpose_pass import (
 from arm_ext.passes.rewrite_transposed_conv_pass import RewriteTransposedConvPass
 from arm_ext.patcher import Patcher
 from arm_ext.quantizer.conv_transpose import constants_first, PATTERNS
-from executorch.backends.arm._passes import DecomposeGroupedConvPass
+from executorch.backends.arm._passes import ArmPassManager, DecomposeGroupedConvPass
 from executorch.backends.arm.quantizer.quantizer_support import (
     TOSA_QUANTIZER_SUPPORT_DICT,
 )
-from torch.fx.passes.operator_support import chain
+from torch.export import ExportedProgram
 
 OPERATORS = (
     Operator(
@@ -95,11 +97,10 @@ def _normalize(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     return result
 
 
-def _insert_rewrite(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
-    instance.insert_passes_before(
+def _insert_rewrite(manager: ArmPassManager, program: ExportedProgram) -> None:
+    manager.insert_passes_before(
         DecomposeGroupedConvPass, [RewriteTransposedConvPass()]
     )
-    wrapped(*args, **kwargs)
 
 
 def _take_what_is_rewritten(
@@ -107,14 +108,6 @@ def _take_what_is_rewritten(
 ) -> bool:
     node, spec = (*args, *kwargs.values())
     return needs_rewrite(node, spec) or wrapped(*args, **kwargs)
-
-
-def _check_the_rewrite(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    program, reporter = (*args, *kwargs.values())
-    return chain(
-        wrapped(*args, **kwargs),
-        TransposedConvCheck(program, instance.tosa_spec, reporter),
-    )
 
 
 def _accumulate_in_fp32(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -156,17 +149,14 @@ def install(patcher: Patcher) -> None:
         _take_what_is_rewritten,
         parameters=("self", "node", "tosa_spec"),
     )
-    patcher.wrap(
-        f"{_ARM}.tosa.partitioner:TOSAPartitioner._create_operator_support",
-        _check_the_rewrite,
-        parameters=("self", "containing_program", "reporter"),
+    check_last(
+        patcher,
+        lambda partitioner, program, reporter, accepts: TransposedConvCheck(
+            program, partitioner.tosa_spec, reporter
+        ),
     )
     # Lower.
-    patcher.wrap(
-        f"{_ARM}._passes.arm_pass_manager:ArmPassManager._configure_pass_insertions",
-        _insert_rewrite,
-        parameters=("self", "exported_program"),
-    )
+    insert_passes(patcher, _insert_rewrite)
     patcher.wrap(
         f"{_ARM}.operators.op_tosa_transpose_conv2d:"
         "TransposeConv2dVisitor._get_attr_func",

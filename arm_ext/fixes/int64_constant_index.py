@@ -32,11 +32,10 @@ What is refused
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._passes import insert_passes, run_before_annotation
 from arm_ext.fixes._support import check_first
 from arm_ext.partitioner.constant_index_check import ConstantIndexCheck
 from arm_ext.passes.flatten_index_put_indices_pass import FlattenIndexPutIndicesPass
@@ -44,7 +43,10 @@ from arm_ext.passes.index_ops import match
 from arm_ext.passes.narrow_constant_index_pass import NarrowConstantIndexPass
 from arm_ext.passes.rewrite_constant_scatter_pass import RewriteConstantScatterPass
 from arm_ext.patcher import Patcher
-from executorch.backends.arm._passes import NormalizeIndexPutNoneIndicesPass
+from executorch.backends.arm._passes import (
+    ArmPassManager,
+    NormalizeIndexPutNoneIndicesPass,
+)
 from executorch.backends.arm.operator_support.index_select_support import (
     IndexSelectSupported,
 )
@@ -71,20 +73,10 @@ def _make_check(
     return ConstantIndexCheck(exported_program, reporter)
 
 
-def _configure_pass_insertions(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> None:
-    wrapped(*args, **kwargs)
-    instance.insert_passes_before(
+def _insert_flatten(manager: ArmPassManager, program: ExportedProgram) -> None:
+    manager.insert_passes_before(
         NormalizeIndexPutNoneIndicesPass, [FlattenIndexPutIndicesPass()]
     )
-
-
-def _transform_for_annotation(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
-    model = args[0] if args else kwargs["model"]
-    return wrapped(RewriteConstantScatterPass(tfa_pass=True)(model).graph_module)
 
 
 def _takes_int64_constant() -> bool:
@@ -108,17 +100,7 @@ def needs(installed: fix.Installed) -> fix.Need:
 
 
 def install(patcher: Patcher) -> None:
-    patcher.wrap(
-        "executorch.backends.arm._passes.arm_pass_manager:"
-        "ArmPassManager._configure_pass_insertions",
-        _configure_pass_insertions,
-        parameters=("self", "exported_program"),
-    )
-    patcher.wrap(
-        "executorch.backends.arm.quantizer.arm_quantizer:"
-        "TOSAQuantizer.transform_for_annotation",
-        _transform_for_annotation,
-        parameters=("self", "model"),
-    )
+    insert_passes(patcher, _insert_flatten)
+    run_before_annotation(patcher, lambda: RewriteConstantScatterPass(tfa_pass=True))
     rewrite_before_partition(patcher, _matches, _narrow)
     check_first(patcher, _make_check)

@@ -27,11 +27,17 @@ from typing import Any
 
 import torch
 from arm_ext import fix
+from arm_ext.fixes._passes import insert_passes
+from arm_ext.fixes._support import accept_ops
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, TARGETS, VGF
 from arm_ext.partitioner.preserved import KeepWhatIsTaken
 from arm_ext.passes.decompose_mish_pass import DecomposeMishPass
 from arm_ext.patcher import Patcher
-from executorch.backends.arm._passes import DecomposeGeluPass, InsertTableOpsPass
+from executorch.backends.arm._passes import (
+    ArmPassManager,
+    DecomposeGeluPass,
+    InsertTableOpsPass,
+)
 from executorch.backends.arm.operator_support.ethos_u55_support import (
     EthosU55DtypeSupport,
 )
@@ -42,6 +48,7 @@ from executorch.backends.arm.quantizer.quantizer_support import (
     TOSA_QUANTIZER_SUPPORT_DICT,
 )
 from executorch.exir.dialects._ops import ops as exir_ops
+from torch.export import ExportedProgram
 from torch.fx import Node
 
 OPERATORS = (
@@ -57,7 +64,6 @@ OPERATORS = (
 
 _ARM = "executorch.backends.arm"
 _SUPPORT = f"{_ARM}.operator_support"
-_LISTS = f"{_SUPPORT}.tosa_profile_supported_op_lists"
 
 _MISH = torch.ops.aten.mish.default
 _MISH_ = torch.ops.aten.mish_.default
@@ -83,11 +89,8 @@ def _either(
     return lambda node: (first is not None and first(node)) or second(node)
 
 
-def _insert_decompose_mish(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> None:
-    instance.insert_passes_before(DecomposeGeluPass, [DecomposeMishPass()])
-    wrapped(*args, **kwargs)
+def _insert_decompose_mish(manager: ArmPassManager, program: ExportedProgram) -> None:
+    manager.insert_passes_before(DecomposeGeluPass, [DecomposeMishPass()])
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -112,8 +115,7 @@ def install(patcher: Patcher) -> None:
         _keep_mish,
         parameters=("self", "ep"),
     )
-    for profile in ("INT", "MIXED_INT", "FP"):
-        patcher.extend(f"{_LISTS}:TOSA_PRO_{profile}_SupportList", (_EDGE_MISH,))
+    accept_ops(patcher, (_EDGE_MISH,))
     patcher.set(
         f"{_SUPPORT}.tosa_supported_operators:CheckProperQuantization.targeted_ops",
         (*CheckProperQuantization.targeted_ops, _EDGE_MISH),
@@ -127,8 +129,4 @@ def install(patcher: Patcher) -> None:
         f"{_ARM}._passes.insert_table_ops:TableOps.unary_table_ops",
         {_EDGE_MISH: torch.nn.functional.mish},
     )
-    patcher.wrap(
-        f"{_ARM}._passes.arm_pass_manager:ArmPassManager._configure_pass_insertions",
-        _insert_decompose_mish,
-        parameters=("self", "exported_program"),
-    )
+    insert_passes(patcher, _insert_decompose_mish)

@@ -26,10 +26,13 @@ from typing import Any
 
 from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._passes import insert_passes
+from arm_ext.fixes._support import check_last
 from arm_ext.partitioner.lowerable import GridSamplerSupport, LowerableCheck
 from arm_ext.partitioner.preserved import KeepWhatIsTaken
 from arm_ext.passes.decompose_cpu_crop_pass import DecomposeCpuCropPass, is_crop
 from arm_ext.passes.decompose_negative_pad_pass import DecomposeNegativePadPass
+from executorch.backends.arm._passes import ArmPassManager
 from executorch.backends.arm._passes.convert_split_to_slice import (
     ConvertSplitToSlicePass,
 )
@@ -37,7 +40,7 @@ from executorch.backends.arm.tosa import partitioner as tosa_partitioner
 from executorch.backends.arm.vgf import VgfPartitioner
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.export import ExportedProgram
-from torch.fx.passes.operator_support import any_chain, chain
+from torch.fx.passes.operator_support import any_chain
 
 _PARTITIONER = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner"
 _GRID_SAMPLER = exir_ops.edge.aten.grid_sampler_2d.default
@@ -60,20 +63,21 @@ def install(patcher: Any) -> None:
     )
     patcher.wrap(
         f"{_PARTITIONER}._create_operator_support",
-        _reject_what_does_not_lower,
+        _accept_grid_sampler,
         parameters=("self", "containing_program", "reporter"),
+    )
+    check_last(
+        patcher,
+        lambda partitioner, program, reporter, accepts: LowerableCheck(
+            program, partitioner.tosa_spec, reporter, accepts
+        ),
     )
     patcher.wrap(
         "executorch.backends.arm.vgf.partitioner:VgfPartitioner.__init__",
         _check_grid_sampler_like_any_op,
         parameters=("self", "compile_spec", "additional_checks"),
     )
-    patcher.wrap(
-        "executorch.backends.arm._passes.arm_pass_manager:"
-        "ArmPassManager._configure_pass_insertions",
-        _insert_decompose_negative_pad,
-        parameters=("self", "exported_program"),
-    )
+    insert_passes(patcher, _insert_decompose_negative_pad)
     rewrite_before_partition(patcher, is_crop, _slice_on_cpu)
 
 
@@ -93,23 +97,12 @@ def _keep_what_is_taken(wrapped: Any, instance: Any, args: tuple, kwargs: dict) 
     )
 
 
-def _reject_what_does_not_lower(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
+def _accept_grid_sampler(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     support = wrapped(*args, **kwargs)
-    bound = inspect.signature(wrapped).bind(*args, **kwargs).arguments
-    program, reporter = bound["containing_program"], bound["reporter"]
-    if isinstance(instance, VgfPartitioner):
-        support = any_chain(GridSamplerSupport(instance.tosa_spec, reporter), support)
-    return chain(
-        support,
-        LowerableCheck(
-            program,
-            instance.tosa_spec,
-            reporter,
-            accepts=lambda node: support.is_node_supported({}, node),
-        ),
-    )
+    if not isinstance(instance, VgfPartitioner):
+        return support
+    _, reporter = inspect.signature(wrapped).bind(*args, **kwargs).args
+    return any_chain(GridSamplerSupport(instance.tosa_spec, reporter), support)
 
 
 def _check_grid_sampler_like_any_op(
@@ -121,7 +114,6 @@ def _check_grid_sampler_like_any_op(
 
 
 def _insert_decompose_negative_pad(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+    manager: ArmPassManager, program: ExportedProgram
 ) -> None:
-    instance.insert_passes_before(ConvertSplitToSlicePass, [DecomposeNegativePadPass()])
-    wrapped(*args, **kwargs)
+    manager.insert_passes_before(ConvertSplitToSlicePass, [DecomposeNegativePadPass()])

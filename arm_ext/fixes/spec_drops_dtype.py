@@ -19,14 +19,10 @@ not help or the target's hardware fixes the specification.
 
 from __future__ import annotations
 
-import logging
-import warnings
-from typing import Any
-
 from arm_ext import fix
+from arm_ext.fixes._warnings import warn_after_partition
 from arm_ext.partitioner.spec_extensions import missing_extensions
-
-logger = logging.getLogger("arm_ext")
+from arm_ext.patcher import Patcher
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -35,20 +31,5 @@ def needs(installed: fix.Installed) -> fix.Need:
     return fix.apply()
 
 
-def install(patcher: Any) -> None:
-    patcher.wrap(
-        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition",
-        _warn_of_missing_extensions,
-        parameters=("self", "exported_program"),
-    )
-
-
-def _warn_of_missing_extensions(
-    wrapped: Any, instance: Any, args: tuple, kwargs: dict
-) -> Any:
-    result = wrapped(*args, **kwargs)
-    missing = missing_extensions(instance, result.tagged_exported_program)
-    if missing is not None:
-        logger.warning("%s", missing)
-        warnings.warn(str(missing), stacklevel=3)
-    return result
+def install(patcher: Patcher) -> None:
+    warn_after_partition(patcher, missing_extensions)

@@ -26,10 +26,10 @@ from __future__ import annotations
 from typing import Any
 
 from arm_ext import fix
-from arm_ext.fixes._support import check_first
+from arm_ext.fixes._passes import insert_behind_tables, insert_passes
+from arm_ext.fixes._support import accept_ops, check_first
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U85, VGF
 from arm_ext.partitioner.topk_check import TopKCheck
-from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
 from arm_ext.passes.decompose_topk_pass import DecomposeTopKPass
 from arm_ext.passes.index_sources import SELECTION_OPS
 from arm_ext.patcher import Patcher
@@ -38,13 +38,13 @@ from arm_ext.quantizer.selection import (
     SELECTIONS,
     share_qparams_with_values,
 )
-from executorch.backends.arm._passes import InsertTableOpsPass
+from executorch.backends.arm._passes import ArmPassManager
 from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
     TOSA_PRO_INT_SupportList,
 )
+from torch.export import ExportedProgram
 
 _ARM = "executorch.backends.arm"
-_SUPPORT = f"{_ARM}.operator_support"
 _LIMITS = "static shape, at most 4096 elements"
 
 OPERATORS = tuple(
@@ -82,19 +82,10 @@ def install(patcher: Patcher) -> None:
         parameters=("self", "match", "config"),
     )
     # Accept.
-    for profile in ("INT", "MIXED_INT", "FP"):
-        patcher.extend(
-            f"{_SUPPORT}.tosa_profile_supported_op_lists:"
-            f"TOSA_PRO_{profile}_SupportList",
-            SELECTION_OPS,
-        )
+    accept_ops(patcher, SELECTION_OPS)
     check_first(patcher, lambda spec, program, reporter: TopKCheck(spec, reporter))
     # Lower.
-    patcher.wrap(
-        f"{_ARM}._passes.arm_pass_manager:ArmPassManager._configure_pass_insertions",
-        _insert_decompose,
-        parameters=("self", "exported_program"),
-    )
+    insert_passes(patcher, _insert_decompose)
 
 
 def _annotate_values(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
@@ -102,11 +93,5 @@ def _annotate_values(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> 
     share_qparams_with_values(args[0] if args else kwargs["match"])
 
 
-def _insert_decompose(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
-    (exported_program,) = (*args, *kwargs.values())
-    # Only behind the TABLEs does each quantized value have its integer dtype.
-    instance.insert_passes_after(
-        InsertTableOpsPass,
-        [DecomposeTopKPass(), ComputeLateConstantOpsPass(exported_program)],
-    )
-    wrapped(*args, **kwargs)
+def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:
+    insert_behind_tables(manager, program, DecomposeTopKPass())

@@ -14,15 +14,10 @@ with the calls that quantize. What is delegated does not change.
 
 from __future__ import annotations
 
-import logging
-import warnings
-from typing import Any
-
 from arm_ext import fix
+from arm_ext.fixes._warnings import warn_after_partition
 from arm_ext.partitioner.unquantized import unquantized
 from arm_ext.patcher import Patcher
-
-logger = logging.getLogger("arm_ext")
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -32,17 +27,4 @@ def needs(installed: fix.Installed) -> fix.Need:
 
 
 def install(patcher: Patcher) -> None:
-    patcher.wrap(
-        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition",
-        _warn,
-        parameters=("self", "exported_program"),
-    )
-
-
-def _warn(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    result = wrapped(*args, **kwargs)
-    message = unquantized(instance, result.tagged_exported_program)
-    if message is not None:
-        logger.warning("%s", message)
-        warnings.warn(message, stacklevel=3)
-    return result
+    warn_after_partition(patcher, unquantized)
