@@ -38,7 +38,7 @@ import time
 import arm_ext
 import torch
 from arm_ext.benchmarks.measure import exponent, Report
-from arm_ext.benchmarks.partition import Blocks
+from arm_ext.programs.partition_time import Blocks
 from arm_ext.targets import lower, quantize, TARGETS
 from torch import nn
 from torch.export import export

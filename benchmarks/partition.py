@@ -22,25 +22,12 @@ import logging
 import arm_ext
 import torch
 from arm_ext.benchmarks.measure import exponent, peak_bytes, Report, timed
+from arm_ext.programs.partition_time import Blocks
 from arm_ext.targets import TARGETS
 from executorch.backends.arm.tosa.specification import TosaLoweringContext
 from executorch.exir import EdgeCompileConfig, to_edge
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.export import export
-
-
-class Blocks(torch.nn.Module):
-    """The model of the public report: ``atan2`` is not delegated."""
-
-    def __init__(self, count):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(count))
-
-    def forward(self, x):
-        for layer in self.layers:
-            a = layer(x)
-            x = a * torch.sigmoid(a) + torch.atan2(a, a + 2)
-        return x
 
 
 def edge_program(count):

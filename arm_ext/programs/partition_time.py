@@ -12,11 +12,19 @@ BLOCKS = 80
 
 
 class Blocks(torch.nn.Module):
-    """A chain of blocks with an op on a side branch that stays on the CPU."""
+    """A chain of blocks with an op on a side branch that stays on the CPU.
 
-    def __init__(self, count: int) -> None:
+    Args:
+        count (int): Number of blocks.
+        width (int): Features of the input, [1, width].
+
+    """
+
+    def __init__(self, count: int, width: int = 32) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(count))
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(width, width) for _ in range(count)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:

@@ -86,6 +86,24 @@ def lower_and_run(
     return result
 
 
+def payload(
+    module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], target: Target
+) -> bytes:
+    """Lower to one delegate; return its TOSA flatbuffer."""
+    edge = lower(module, inputs, target)
+    (delegate,) = edge.exported_program().graph_module.children()
+    return verify.tosa_of(delegate)
+
+
+def passes(check, *arguments) -> bool:
+    """Whether a check neither fails nor meets a lowering that throws."""
+    try:
+        check(*arguments)
+    except Exception:
+        return False
+    return True
+
+
 def quantize_qat(
     module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], target: Target
 ) -> torch.nn.Module:

@@ -18,8 +18,9 @@ import torch
 from arm_ext.coverage import coverage, reject_reasons
 from arm_ext.programs._program import Model
 from arm_ext.targets import lower, quantize, TARGETS
-from arm_ext.verify import run, tosa_of
+from arm_ext.verify import run
 from executorch.exir import EdgeCompileConfig, to_edge
+from lowered import passes, payload
 from torch.export import Dim, export
 from torch.utils._pytree import tree_leaves
 
@@ -304,34 +305,25 @@ STOCK_GAPS = {
 }
 
 
-def _is_closed(model):
-    try:
-        _check(lower(model, (X,), TARGETS["vgf-fp"]), model, X)
-    except Exception:
-        return False
-    return True
+def _lower_and_check(model):
+    _check(lower(model, (X,), TARGETS["vgf-fp"]), model, X)
 
 
 @pytest.mark.parametrize("name", STOCK_GAPS)
 def test_open_on_stock_and_closed_with_the_fix(name):
     model = Model(STOCK_GAPS[name])
     with arm_ext.patched(disable=[FIX]):
-        assert not _is_closed(model)
+        assert not passes(_lower_and_check, model)
     with arm_ext.patched(only=[FIX]):
-        assert _is_closed(model)
+        assert passes(_lower_and_check, model)
 
 
 def test_other_programs_are_what_they_were():
-    def payload():
-        edge = lower(model, (X,), TARGETS["vgf-fp"])
-        (delegate,) = edge.exported_program().graph_module.children()
-        return tosa_of(delegate)
-
     # An argmax that stock takes, and a reduction beside it.
     model = Model(
         lambda m, x: ((x * 2).argmax(-1).to(torch.int32), x.amax(1, keepdim=True))
     )
     with arm_ext.patched(only=()):
-        stock = payload()
+        stock = payload(model, (X,), TARGETS["vgf-fp"])
     with arm_ext.patched(only=[FIX]):
-        assert payload() == stock
+        assert payload(model, (X,), TARGETS["vgf-fp"]) == stock

@@ -12,6 +12,7 @@ import threading
 import arm_ext
 import pytest
 import torch
+from arm_ext.programs.partition_time import Blocks
 from arm_ext.targets import lower, quantize, TARGETS
 from executorch.backends.arm.vgf import VgfBackend
 from executorch.exir import (
@@ -23,20 +24,6 @@ from torch.export import Dim, export
 from torch.fx import Graph, GraphModule, symbolic_trace
 
 FAST = ["partitioner", "fast-lowering"]
-
-
-class Blocks(torch.nn.Module):
-    """Linear blocks, each with one op on a side branch that stays on the CPU."""
-
-    def __init__(self, count):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(count))
-
-    def forward(self, x):
-        for layer in self.layers:
-            a = layer(x)
-            x = a * torch.sigmoid(a) + torch.atan2(a, a + 2)
-        return x
 
 
 class Convolutions(torch.nn.Module):
@@ -106,7 +93,7 @@ PROGRAMS = {
     "linear": (torch.nn.Linear(8, 4), ramp(2, 8)),
     "convolutions": (Convolutions(), ramp(1, 3, 16, 16)),
     "attention": (Attention(), ramp(1, 4, 8)),
-    "blocks": (Blocks(4), ramp(1, 8)),
+    "blocks": (Blocks(4, 8), ramp(1, 8)),
     "branches": (Branches(), ramp(1, 8)),
     "counting": (Counting(), ramp(1, 8)),
     "shared": (Shared(), ramp(2, 8)),
@@ -179,7 +166,7 @@ def test_several_methods_are_identical():
     def lower_two():
         programs = {
             "encode": export(Convolutions().eval(), (ramp(1, 3, 16, 16),)),
-            "decode": export(Blocks(2).eval(), (ramp(1, 8),)),
+            "decode": export(Blocks(2, 8).eval(), (ramp(1, 8),)),
         }
         return to_edge_transform_and_lower(
             programs,
@@ -212,7 +199,7 @@ def work(count, monkeypatch):
         counted(Graph, "python_code")
         counted(Graph, "node_copy")
         counted(Graph, "create_node")
-        lower(Blocks(count).eval(), (ramp(1, 8),), TARGETS["vgf"])
+        lower(Blocks(count, 8).eval(), (ramp(1, 8),), TARGETS["vgf"])
     return calls
 
 

@@ -9,25 +9,12 @@ import logging
 import arm_ext
 import pytest
 import torch
+from arm_ext.programs.partition_time import Blocks
 from arm_ext.targets import lower, quantize, Target, TARGETS
 from executorch.backends.arm.tosa import partitioner as tosa_partitioner
 from executorch.exir import EdgeCompileConfig, to_edge
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.export import export
-
-
-class Blocks(torch.nn.Module):
-    """Linear blocks, each with one op on a side branch that stays on the CPU."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(count))
-
-    def forward(self, x):
-        for layer in self.layers:
-            a = layer(x)
-            x = a * torch.sigmoid(a) + torch.atan2(a, a + 2)
-        return x
 
 
 class Attention(torch.nn.Module):
@@ -70,7 +57,7 @@ def tags(module, inputs, target):
 
 
 SMALL = (torch.linspace(-1, 1, 32).reshape(1, 4, 8),)
-PROGRAMS = {"blocks": Blocks(6), "attention": Attention(), "branches": Branches()}
+PROGRAMS = {"blocks": Blocks(6, 8), "attention": Attention(), "branches": Branches()}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -90,7 +77,7 @@ def test_preserved_io_quantization_equals_stock():
             return super().compile_spec()._set_preserve_io_quantization(True)
 
     preserving = Preserving("vgf")
-    module = quantize(Blocks(2).eval(), SMALL, preserving)
+    module = quantize(Blocks(2, 8).eval(), SMALL, preserving)
     with arm_ext.patched(disable=["partitioner"]):
         stock = tags(module, SMALL, preserving)
     assert tags(module, SMALL, preserving) == stock
@@ -107,7 +94,7 @@ def payloads(edge):
 
 @pytest.mark.parametrize("target", ["vgf", "ethos-u85-256"])
 def test_payloads_equal_stock(target):
-    module = Blocks(2).eval()
+    module = Blocks(2, 8).eval()
     if target != "vgf":
         module = quantize(module, SMALL, TARGETS[target])
     ours = payloads(lower(module, SMALL, TARGETS[target]))
@@ -126,5 +113,5 @@ def test_stock_partitioner_is_untouched_elsewhere():
 
 def test_reject_table_is_made_for_whoever_reads_it(caplog):
     with caplog.at_level(logging.INFO, logger=tosa_partitioner.__name__):
-        tags(Blocks(1).eval(), SMALL, TARGETS["vgf"])
+        tags(Blocks(1, 8).eval(), SMALL, TARGETS["vgf"])
     assert "atan2" in caplog.text

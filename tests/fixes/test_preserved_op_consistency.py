@@ -20,6 +20,7 @@ from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.tracer import _default_decomposition_table
 from executorch.runtime import Runtime
+from lowered import Call
 from torch.export import export
 
 ONLY = ("preserved-op-consistency",)
@@ -45,15 +46,6 @@ def no_compiler(monkeypatch):
 
     for backend in (VgfBackend, EthosUBackend):
         monkeypatch.setattr(backend, "preprocess", staticmethod(preprocess))
-
-
-class Call(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs):
-        return self.function(*inputs)
 
 
 def close(got, want):
