@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 from arm_ext.lowering.delegation_tags import tags_of
-from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -21,7 +20,7 @@ def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str |
 
     Args:
         partitioner (TOSAPartitioner): The partitioner that tagged the program.
-        program (ExportedProgram): An edge program after ``partition()``.
+        program (ExportedProgram): A program after ``partition()``.
 
     Returns:
         str | None: None if the target has float, if anything was delegated, or if
@@ -32,9 +31,7 @@ def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str |
     if spec.support_float() or not spec.support_integer():
         return None
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
-    if tags_of(calls) or any(
-        node.target in Q_OPS or node.target in DQ_OPS for node in calls
-    ):
+    if tags_of(calls) or any(map(_is_quantized, calls)):
         return None
     floats = sum(map(_is_float, calls))
     if not floats:
@@ -49,6 +46,12 @@ def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str |
         "get_symmetric_quantization_config())), run it on sample inputs, convert_pt2e, "
         "and export again."
     )
+
+
+def _is_quantized(node: Node) -> bool:
+    # By name: a program handed to partition() itself may still be in ATen.
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.name.startswith("quantized_decomposed::")
 
 
 def _is_float(node: Node) -> bool:

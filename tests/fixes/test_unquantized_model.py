@@ -74,3 +74,11 @@ def test_nothing_where_quantizing_would_not_help(module, x, target):
 def test_nothing_for_a_quantized_model():
     module = quantize(torch.nn.ReLU().eval(), (X,), TARGETS["ethos-u85-256"])
     assert said(module, (X,), "ethos-u85-256")[1] == []
+
+
+def test_nothing_for_a_quantized_program_that_is_still_in_aten():
+    target = TARGETS["ethos-u85-256"]
+    program = torch.export.export(quantize(torch.nn.ReLU().eval(), (X,), target), (X,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        target.partitioner().partition(program)
