@@ -19,3 +19,8 @@ with contextlib.suppress(toolchain.ToolUnavailable):
     os.environ["MODEL_CONVERTER_PATH"] = str(toolchain.usable_converter())
 arm_ext.revert()
 arm_ext.apply()
+
+
+def pytest_collection_modifyitems(items):
+    """Start with the file that takes longest, so that no process waits for it."""
+    items.sort(key=lambda item: item.path.parent.name != "upstream")
