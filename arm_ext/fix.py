@@ -99,6 +99,7 @@ TABLE = (
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
     Fix("argmin-argmax", "argmin and most of argmax stay on the CPU"),
     Fix("topk", "topk, sort and kthvalue stay on the CPU"),
+    Fix("int64-arithmetic", "int64 arithmetic stays on the CPU"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("unquantized-model", "a float model lowers to nothing on an integer target"),
     Fix("partitioner", "partition() takes minutes on a large graph"),

@@ -11,22 +11,14 @@ from typing import Any
 import sympy
 import torch
 from executorch.backends.arm._passes import ArmPass
-from executorch.backends.transforms.utils import delete_constant_placeholder
 from executorch.exir import ExportedProgram
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.pass_base import ExportPass
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 from torch.fx.passes.infra.pass_base import PassResult
 
-from .constant_evaluator import (
-    ConstantEvaluator,
-    MutableConstant,
-    NotConstant,
-    program_constant,
-)
+from .constant_evaluator import MutableConstant, NotConstant
 from .constant_index import IndexRefused
 from .index_ops import (
     check_writes_no_place_twice,
@@ -39,6 +31,7 @@ from .index_ops import (
     values_to_cut,
     writes_no_place_twice,
 )
+from .program_constants import ProgramConstants
 from .specialize_symbols import specialize
 
 # Meta key of a node that must stay on the CPU; the value is the reason.
@@ -98,12 +91,8 @@ class NarrowConstantIndexPass(ArmPass):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.exported_program = exported_program
         self._why_not = why_not
-        self._constants = ConstantEvaluator(
-            lambda node: program_constant(exported_program, node)
-        )
-        self._added: dict[tuple[Any, ...], Node] = {}
+        self._constants = ProgramConstants(exported_program, "constant_index")
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
@@ -121,9 +110,9 @@ class NarrowConstantIndexPass(ArmPass):
             except IndexRefused as error:
                 self._widen(node, op)
                 refused[node] = str(error)
-            self._remove_dead([index for index in op.indices if index is not None])
+            self._constants.remove_dead(index for index in op.indices if index)
             modified = True
-        self._remove_dead(list(self._added.values()))
+        self._constants.remove_unused()
         for node, reason in refused.items():
             self._keep_on_cpu(node, reason)
         if modified:
@@ -209,15 +198,7 @@ class NarrowConstantIndexPass(ArmPass):
             return value
         if value.dtype == torch.int64:
             value = value.to(torch.int32)
-        return self._constant(value)
-
-    def _constant(self, value: torch.Tensor) -> Node:
-        """Return the placeholder of a tensor; equal tensors share one."""
-        value = value.contiguous()
-        key = (value.dtype, value.shape, repr(value.tolist()))
-        if key not in self._added:
-            self._added[key] = _add_constant(self.exported_program, value)
-        return self._added[key]
+        return self._constants.add(value)
 
     # Refuse: what stays on the CPU must run there.
 
@@ -233,7 +214,9 @@ class NarrowConstantIndexPass(ArmPass):
             index = self._constants.value(op.indices[0])
         except NotConstant:
             return
-        node.replace_input_with(op.indices[0], self._constant(index.to(torch.int64)))
+        node.replace_input_with(
+            op.indices[0], self._constants.add(index.to(torch.int64))
+        )
 
     def _keep_on_cpu(self, node: Node, reason: str) -> None:
         """Mark a node, and with it what computes its index and nothing else.
@@ -263,19 +246,6 @@ class NarrowConstantIndexPass(ArmPass):
             return False
         return True
 
-    def _remove_dead(self, nodes: list[Node]) -> None:
-        for node in nodes:
-            if node.users or node._erased:
-                continue
-            if node.op == "call_function":
-                inputs = node.all_input_nodes
-                node.graph.erase_node(node)
-                self._remove_dead(inputs)
-            elif node.op == "placeholder" and _is_removable(
-                self.exported_program, node
-            ):
-                delete_constant_placeholder(self.exported_program, node)
-
 
 def _sizes_of_a_mask(
     symbolic: torch.Tensor, static: torch.Tensor
@@ -286,40 +256,3 @@ def _sizes_of_a_mask(
         for size, known in zip(symbolic.shape, static.shape)
         if isinstance(size, torch.SymInt)
     }
-
-
-def _is_removable(program: ExportedProgram, node: Node) -> bool:
-    signature = program.graph_signature
-    if node.name in signature.inputs_to_buffers:
-        name = signature.inputs_to_buffers[node.name]
-        return name not in signature.buffers_to_mutate.values()
-    return (
-        node.name in signature.inputs_to_parameters
-        or node.name in signature.inputs_to_lifted_tensor_constants
-    )
-
-
-def _add_constant(program: ExportedProgram, value: torch.Tensor) -> Node:
-    """Add a lifted tensor constant in front of all other placeholders."""
-    graph = program.graph
-    taken = {node.name for node in graph.nodes} | program.constants.keys()
-    taken |= program.state_dict.keys()
-    number = 0
-    while (name := f"constant_index_{number}") in taken:
-        number += 1
-    first = next(node for node in graph.nodes if node.op == "placeholder")
-    with graph.inserting_before(first):
-        node = graph.placeholder(name)
-    node.meta["val"] = _fake_mode(graph).from_tensor(value, static_shapes=True)
-    spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name)
-    program.graph_signature.input_specs.insert(0, spec)
-    program.constants[name] = value
-    return node
-
-
-def _fake_mode(graph: torch.fx.Graph) -> Any:
-    return next(
-        node.meta["val"].fake_mode
-        for node in graph.nodes
-        if isinstance(node.meta.get("val"), FakeTensor)
-    )

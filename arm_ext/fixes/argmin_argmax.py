@@ -46,10 +46,10 @@ from arm_ext.partitioner.narrowed_index import (
     NarrowedIndexCheck,
     WideningCheck,
 )
-from arm_ext.passes.constant_evaluator import ConstantEvaluator, program_constant
 from arm_ext.passes.decompose_arg_min_max_pass import DecomposeArgMinMaxPass
 from arm_ext.passes.index_sources import index_source
 from arm_ext.passes.narrow_index_pass import NarrowIndexPass
+from arm_ext.passes.program_constants import ProgramConstants
 from arm_ext.passes.split_max_min_pass import has_index, SplitMaxMinPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import ArmPassManager
@@ -138,8 +138,8 @@ def _computes_an_index(node: Node) -> bool:
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     split = SplitMaxMinPass(why_not)(program.graph_module).modified
-    constants = ConstantEvaluator(lambda node: program_constant(program, node))
-    narrow = NarrowIndexPass(why_not, constants.is_constant)
+    constants = ProgramConstants(program, "int32_constant")
+    narrow = NarrowIndexPass(why_not, constants)
     return narrow(program.graph_module).modified or split
 
 
