@@ -51,9 +51,10 @@ _EXTENSION_OF: Mapping[torch.dtype, str] = {
     if dtype not in UNSUPPORTED_DTYPES
 }
 _CONTROL_FLOW = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
-# What an extension needs beside the specification: (output format, extension).
+_COMPILE_SPECS = {"VgfBackend": "VgfCompileSpec"}
+# What an extension needs beside the specification: (backend, extension).
 _CAVEATS: Mapping[tuple[str, str], str] = {
-    ("vgf", "cf"): "model converter 0.10.0 does not compile TOSA control flow",
+    ("VgfBackend", "cf"): "model converter 0.10.0 does not compile TOSA control flow",
 }
 
 
@@ -128,8 +129,8 @@ def missing_extensions(
             for its profiles changes what is delegated.
 
     """
-    output_format = partitioner.compile_spec._get_output_format()
-    if output_format == "vela":
+    backend = partitioner.delegation_spec.backend_id
+    if backend == "EthosUBackend":
         return None
     spec = partitioner.tosa_spec
     left = {node for node in _calls(program.graph_module) if not _is_tagged(node)}
@@ -149,16 +150,16 @@ def missing_extensions(
         spec=str(spec),
         extensions=tuple(sorted(wanted)),
         extended_spec=str(_extend(spec, wanted)),
-        compile_spec=type(partitioner.compile_spec).__name__,
+        compile_spec=_COMPILE_SPECS.get(backend, "TosaCompileSpec"),
         ops=tuple(
             _missed_op(node, wanted)
             for node in _calls(program.graph_module)
             if node in taken and node.target is not operator.getitem
         ),
         caveats=tuple(
-            _CAVEATS[output_format, extension]
+            _CAVEATS[backend, extension]
             for extension in sorted(wanted)
-            if (output_format, extension) in _CAVEATS
+            if (backend, extension) in _CAVEATS
         ),
     )
 

@@ -12,7 +12,10 @@ from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-_QUANTIZERS = {"vgf": "VgfQuantizer", "vela": "EthosUQuantizer"}
+_QUANTIZERS = {
+    "EthosUBackend": "EthosUQuantizer",
+    "VgfBackend": "VgfQuantizer",
+}
 
 
 def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str | None:
@@ -36,9 +39,7 @@ def unquantized(partitioner: TOSAPartitioner, program: ExportedProgram) -> str |
     floats = sum(map(_is_float, calls))
     if not floats:
         return None
-    quantizer = _QUANTIZERS.get(
-        partitioner.compile_spec._get_output_format(), "TOSAQuantizer"
-    )
+    quantizer = _QUANTIZERS.get(partitioner.delegation_spec.backend_id, "TOSAQuantizer")
     return (
         f"{spec} has integers only, and all {floats} float ops stay on the CPU: the "
         "program is not quantized. Quantize it before lowering: prepare_pt2e("

@@ -42,9 +42,11 @@ from executorch.backends.arm._passes import ArmPassManager
 from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
     TOSA_PRO_INT_SupportList,
 )
+from packaging.version import Version
 from torch.export import ExportedProgram
 
 _ARM = "executorch.backends.arm"
+_OLDEST = Version("1.5.0")
 _LIMITS = "static shape, at most 4096 elements"
 
 OPERATORS = tuple(
@@ -64,9 +66,10 @@ OPERATORS = tuple(
 
 
 def needs(installed: fix.Installed) -> fix.Need:
-    del installed
     if SELECTION_OPS[0] in TOSA_PRO_INT_SupportList:
         return fix.already_fixed("the support lists have topk")
+    if installed.executorch < _OLDEST:
+        return fix.cannot(f"the backend sums int32 to int64 before {_OLDEST}")
     return fix.apply()
 
 

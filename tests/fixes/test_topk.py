@@ -16,11 +16,14 @@ import math
 import arm_ext
 import pytest
 import torch
+from arm_ext import fix
 from arm_ext.coverage import coverage, reject_reasons
+from arm_ext.fixes import topk
 from arm_ext.programs._program import Model
 from arm_ext.targets import lower, quantize, TARGETS
 from arm_ext.verify import run
 from lowered import Call, lower_and_run, passes, payload
+from packaging.version import Version
 from torch.export import Dim
 from torch.utils._pytree import tree_leaves
 
@@ -293,3 +296,11 @@ def test_other_programs_are_what_they_were():
         stock = payload(model, (X,), TARGETS["vgf-fp"])
     with arm_ext.patched(only=[FIX, NEEDS]):
         assert payload(model, (X,), TARGETS["vgf-fp"]) == stock
+
+
+def test_skipped_where_the_backend_sums_int32_to_int64():
+    old = fix.Installed(executorch=Version("1.4.1"), torch=Version("2.13.0"))
+    with arm_ext.patched(only=()):
+        need = topk.needs(old)
+    assert need.state is fix.State.SKIPPED
+    assert "1.5.0" in need.reason
