@@ -77,11 +77,14 @@ class Fix:
     Attributes:
         name (str): Stable kebab-case name; users switch a fix off by it.
         gap (str): What fails without the fix, in a few words.
+        lenient (bool): Whether it goes on where executorch raises; strict mode leaves
+            such a fix out.
 
     """
 
     name: str
     gap: str
+    lenient: bool = False
 
     def load(self) -> ModuleType:
         """Import and return the module that implements the fix."""
@@ -99,11 +102,16 @@ TABLE = (
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),
     Fix("argmin-argmax", "argmin and most of argmax stay on the CPU"),
     Fix("topk", "topk, sort and kthvalue stay on the CPU"),
+    Fix("isnan-isinf-fmod", "isnan, isinf and fmod stay on the CPU"),
     Fix("int64-arithmetic", "int64 arithmetic stays on the CPU"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
+    Fix("reject-report", "why an op stays on the CPU is said nowhere"),
+    Fix("delegation-share", "the delegation summary has no percentage"),
+    Fix("error-messages", "an error names neither the pass nor the bad target"),
     Fix("unquantized-model", "a float model lowers to nothing on an integer target"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
     Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
     Fix("multimethod", "lowering twice, or several methods, fails or goes wrong"),
+    Fix("lowering-fallback", "one node that cannot be lowered ends it", lenient=True),
     Fix("fast-lowering", "lowering repeats work that changes nothing"),
 )

@@ -14,6 +14,12 @@ CONV = Gap(
 )
 ARG = Gap(4, "argmin", "argmin and most of argmax stay on the CPU", fix="argmin-argmax")
 TOPK = Gap(4, "topk", "topk stays on the CPU", fix="topk")
+TESTS = Gap(
+    0,
+    "isnan-isinf-fmod",
+    "isnan, isinf and fmod stay on the CPU",
+    fix="isnan-isinf-fmod",
+)
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -115,3 +121,28 @@ def rows_picked():
     """Rows picked by topk indices."""
     model = Model(lambda m, x: x[x.sum(-1).topk(8).indices])
     return model, (torch.randn(64, 16),)
+
+
+@TESTS.program("vgf", "vgf-fp", expected=EXACT)
+def infinities_and_nan_replaced():
+    """``nan_to_num``, and a guard with ``isinf``."""
+    model = Model(lambda m, x: torch.where(x.isinf(), 0, x).nan_to_num(1.0))
+    x = torch.randn(4, 8)
+    x[0, 0], x[1, 1], x[2, 2] = torch.nan, torch.inf, -torch.inf
+    return model, (x,)
+
+
+@TESTS.program("vgf", "vgf-fp", expected=EXACT)
+def angle_wrapped():
+    """``fmod`` by 2 pi, and by 1."""
+    model = Model(lambda m, x: (torch.fmod(x, 2 * torch.pi), torch.fmod(x, 1.0)))
+    return model, (100 * torch.randn(4, 8),)
+
+
+@TESTS.program("ethos-u85-256", U55, expected=replace(EXACT, steps=1.0))
+def angle_wrapped_quantized():
+    """``fmod`` behind a linear layer, int8."""
+    linear = torch.nn.Linear(8, 8)
+    return Model(lambda m, x: torch.fmod(m.layers[0](x), 0.7), linear), (
+        torch.randn(4, 8),
+    )
