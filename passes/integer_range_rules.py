@@ -80,6 +80,7 @@ class Call:
         self.dtype = first_tensor(node.meta["val"]).dtype
         self.steps: list[Step] = []
         self.obstacle: str | None = None
+        self.divides = False
         self._ranges = ranges
 
     def has(self, name: str) -> bool:
@@ -94,7 +95,7 @@ class Call:
         return self.operand("self"), self.operand("other")
 
     def reads(self, *names: str) -> None:
-        """Note arguments that are read, but whose values the result does not take."""
+        """Note arguments that are read, but whose values the result does not have."""
         for name in names:
             for value in _flat(self.arguments.get(name)):
                 self._note(value)
@@ -209,6 +210,8 @@ def op_name(node: Node) -> str | None:
     if node.op != "call_function" or schema is None:
         return None
     namespace, name = schema.name.split("::")
+    if name == "view" and schema.overload_name == "dtype":
+        return None  # the same bits are other values
     if namespace not in ("aten", "dim_order_ops", "quantized_decomposed"):
         return None
     in_place = name.endswith("_") and not name.endswith("__")
@@ -266,8 +269,6 @@ def first_tensor(value: Any) -> torch.Tensor:
 )
 def _moved(call: Call) -> Result:
     """Each value is one of the operand's, cast."""
-    if op_name(source_of(call.node)) == "view" and call.has("dtype"):
-        return None  # the same bits
     call.reads("index", "indices", "mask")
     source = next(n for n in ("self", "tensors", "weight") if call.has(n))
     return call.operand(source)
@@ -522,6 +523,7 @@ def _clamp(call: Call) -> Result:
 
 
 def _quotient(call: Call, x: IntegerRange, y: IntegerRange) -> IntegerRange | None:
+    call.divides = True
     if 0 in y:
         call.cannot_lower("the divisor may be zero")
     quotient = trunc_divide(x, y)

@@ -78,7 +78,9 @@ def integer_ranges(
 
 
 def intermediates(
-    node: Node, ranges: Mapping[Node, IntegerRange]
+    node: Node,
+    ranges: Mapping[Node, IntegerRange],
+    integer_division: bool = True,
 ) -> tuple[IntegerRange, ...] | None:
     """Return the ranges of what a node reads and computes on its way to its result.
 
@@ -87,8 +89,12 @@ def intermediates(
     A constant argument counts as read, an input of which only the shape counts does
     not. Of a node that is no integer, only what it reads is given.
 
-    Floor division and remainder are taken to be computed from TOSA's INTDIV, as for
-    all targets that have the INT profile but Ethos-U55.
+    Args:
+        node (Node): Any call of an op.
+        ranges (Mapping[Node, IntegerRange]): As ``integer_ranges`` returns them.
+        integer_division (bool): Whether the target divides by TOSA's INTDIV. An
+            Arm lowering for the FP profile alone or for Ethos-U55 divides in floating
+            point, which is not exact: 41 // 41 is 0 there.
 
     Returns:
         tuple[IntegerRange, ...] | None: None if that is not known, or if the node
@@ -96,7 +102,7 @@ def intermediates(
 
     """
     call, _ = _call(node, ranges)
-    if call is None or call.obstacle is not None:
+    if call is None or _obstacle(call, integer_division) is not None:
         return None
     return tuple(step.values for step in call.steps)
 
@@ -105,6 +111,7 @@ def why_not(
     node: Node,
     ranges: Mapping[Node, IntegerRange],
     dtype: torch.dtype = torch.int32,
+    integer_division: bool = True,
 ) -> str | None:
     """Return why a node cannot be computed in ``dtype``, in words, or None if it can.
 
@@ -114,7 +121,7 @@ def why_not(
     """
     limits = DTYPE_RANGES[dtype]
     while True:
-        if node.op != "call_function" or isinstance(node.meta["val"], torch.SymInt):
+        if node.op != "call_function" or isinstance(node.meta.get("val"), torch.SymInt):
             return _why_not_source(node, ranges, limits)
         call, exact = _call(node, ranges)
         if call is None:
@@ -124,7 +131,15 @@ def why_not(
         if causes:
             node = causes[0]
             continue
+        if (obstacle := _obstacle(call, integer_division)) is not None:
+            return f"in {_text(call.node, ranges)}, {obstacle}"
         return _why_not_call(node, call, exact, outside, ranges, limits)
+
+
+def _obstacle(call: Call, integer_division: bool) -> str | None:
+    if call.divides and not integer_division:
+        return "the target divides in floating point, which is not exact"
+    return call.obstacle
 
 
 def _known(
@@ -190,8 +205,6 @@ def _why_not_call(
     ranges: Mapping[Node, IntegerRange],
     limits: IntegerRange,
 ) -> str | None:
-    if call.obstacle is not None:
-        return f"in {_text(call.node, ranges)}, {call.obstacle}"
     if outside:
         step = outside[0]
         return (
