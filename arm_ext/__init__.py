@@ -10,6 +10,8 @@ what was changed and why, ``arm_ext.revert()`` takes all of it back.
 Environment variables, read once at import:
     ARM_EXT: ``0`` leaves executorch alone.
     ARM_EXT_DISABLE: Comma-separated names of fixes to leave out.
+    ARM_EXT_STRICT: ``1`` raises where a lowering would go on with nodes that cannot be
+        lowered left on the CPU, as ``apply(strict=True)`` does.
 
 """
 
@@ -27,7 +29,8 @@ def _apply_from_environment() -> None:
         return
     names = os.environ.get("ARM_EXT_DISABLE", "").split(",")
     disable = [name.strip() for name in names if name.strip()]
-    apply(disable=check_names(disable, "ARM_EXT_DISABLE"))
+    strict = os.environ.get("ARM_EXT_STRICT") == "1"
+    apply(disable=check_names(disable, "ARM_EXT_DISABLE"), strict=strict)
 
 
 def _is_command() -> bool:

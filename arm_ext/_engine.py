@@ -50,11 +50,17 @@ class Selection:
 
     only: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()
+    strict: bool = False
 
-    def wants(self, fix: Fix) -> bool:
-        return fix.name not in self.disable and (
-            self.only is None or fix.name in self.only
-        )
+    def why_not(self, fix: Fix) -> str | None:
+        """Return why a fix is not to be applied, None if it is."""
+        if fix.name in self.disable or (
+            self.only is not None and fix.name not in self.only
+        ):
+            return "switched off by the caller"
+        if self.strict and fix.lenient:
+            return "strict mode raises where the fix goes on"
+        return None
 
 
 def check_names(names: Collection[str], source: str) -> frozenset[str]:
@@ -106,8 +112,8 @@ class _Applied:
     def _apply_one(
         self, fix: Fix, selection: Selection, installed: Installed | None
     ) -> Need:
-        if not selection.wants(fix):
-            return Need(State.DISABLED, "switched off by the caller")
+        if reason := selection.why_not(fix):
+            return Need(State.DISABLED, reason)
         if installed is None:
             return Need(State.SKIPPED, "executorch is not installed")
         patcher = Patcher()
@@ -154,7 +160,10 @@ _applied = _Applied()
 
 
 def apply(
-    *, only: Collection[str] | None = None, disable: Collection[str] = ()
+    *,
+    only: Collection[str] | None = None,
+    disable: Collection[str] = (),
+    strict: bool = False,
 ) -> Status:
     """Patch the installed executorch with every fix that it needs.
 
@@ -164,6 +173,8 @@ def apply(
     Args:
         only (Collection[str] | None): Names of the fixes to apply; all when None.
         disable (Collection[str]): Names of fixes to leave out.
+        strict (bool): Raise what the passes, the serializer and the compilers raise,
+            where the lowering would go on with nodes left on the CPU.
 
     Returns:
         Status: One row a fix: name, gap, state and reason.
@@ -175,6 +186,7 @@ def apply(
     selection = Selection(
         only=None if only is None else check_names(only, "only"),
         disable=check_names(disable, "disable"),
+        strict=strict,
     )
     with _applied.lock:
         _applied.apply(selection)
@@ -188,7 +200,10 @@ def revert() -> None:
 
 @contextmanager
 def patched(
-    *, only: Collection[str] | None = None, disable: Collection[str] = ()
+    *,
+    only: Collection[str] | None = None,
+    disable: Collection[str] = (),
+    strict: bool = False,
 ) -> Iterator[Status]:
     """Apply a selection for the length of a ``with`` block.
 
@@ -198,7 +213,7 @@ def patched(
     """
     before = _applied.selection
     try:
-        yield apply(only=only, disable=disable)
+        yield apply(only=only, disable=disable, strict=strict)
     finally:
         revert()
         if before is not None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from arm_ext.patcher import Patcher
@@ -18,10 +20,50 @@ from torch.export import ExportedProgram
 logger = logging.getLogger("arm_ext")
 
 
+class _Everything(set):
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+_said: ContextVar[set[str] | None] = ContextVar("arm_ext_said", default=None)
+
+
+@contextmanager
+def warn_once_each() -> Iterator[None]:
+    """Say nothing twice inside the block, which lowers a program several times."""
+    said = _said.get()
+    token = _said.set(set() if said is None else said)
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
+@contextmanager
+def warn_of_nothing() -> Iterator[None]:
+    """Say nothing inside the block, which lowers a part of a program."""
+    token = _said.set(_Everything())
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
+def warn(message: str, stacklevel: int = 2) -> None:
+    """Warn through ``warnings`` and the logger."""
+    said = _said.get()
+    if said is not None:
+        if message in said:
+            return
+        said.add(message)
+    logger.warning("%s", message)
+    warnings.warn(message, stacklevel=stacklevel + 1)
+
+
 def warn_after_partition(
     patcher: Patcher, find: Callable[[TOSAPartitioner, ExportedProgram], object | None]
 ) -> None:
-    """Warn once a call of ``partition()``, through ``warnings`` and the logger.
+    """Warn once a call of ``partition()``.
 
     Args:
         patcher (Patcher): Wraps ``partition()``.
@@ -34,8 +76,7 @@ def warn_after_partition(
         result = wrapped(*args, **kwargs)
         found = find(instance, result.tagged_exported_program)
         if found is not None:
-            logger.warning("%s", found)
-            warnings.warn(str(found), stacklevel=3)
+            warn(str(found), stacklevel=3)
         return result
 
     patcher.wrap(

@@ -13,7 +13,9 @@ BOUNDARY = Gap(
     "an integer delegate declares a float output",
     fix="delegate-boundary",
 )
-DYNAMIC = Gap(0, "dynamic-batch", "a dynamic batch stops the lowering")
+DYNAMIC = Gap(
+    0, "dynamic-batch", "a dynamic batch stops the lowering", fix="lowering-fallback"
+)
 SPECIAL = Gap(0, "special-values", "isnan, isinf and fmod stay on the CPU")
 
 
@@ -35,11 +37,34 @@ def shared_split():
     return model, (torch.randn(1, 4, 4, 4),)
 
 
-@DYNAMIC.program("vgf", dynamic_shapes=((({0: torch.export.Dim("b", max=16)},),)))
+DYNAMIC_BATCH = (({0: torch.export.Dim("b", max=16)},),)
+
+
+@DYNAMIC.program(
+    "vgf",
+    dynamic_shapes=DYNAMIC_BATCH,
+    expected=Expected(cpu_ops=("aten.addmm.default",)),
+)
 def linear():
     """A Linear with a dynamic batch."""
     return Model(lambda m, x: m.layers[0](x), torch.nn.Linear(8, 8)), (
         torch.randn(3, 8),
+    )
+
+
+@DYNAMIC.program(
+    "vgf",
+    dynamic_shapes=DYNAMIC_BATCH,
+    expected=Expected(
+        delegates=0,
+        cpu_ops=("aten.convolution.default",),
+        warns="could not be lowered",
+    ),
+)
+def conv():
+    """A convolution with a dynamic batch."""
+    return Model(lambda m, x: m.layers[0](x), torch.nn.Conv2d(3, 4, 3)), (
+        torch.randn(3, 3, 8, 8),
     )
 
 
