@@ -22,7 +22,9 @@ from typing import Any, Union
 
 import sympy
 import torch
+from torch._dynamo.source import TensorPropertySource
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import bound_sympy, ValueRanges
 
 from .integer_range import (
@@ -47,6 +49,7 @@ _ZERO = IntegerRange.point(0)
 _ONE = IntegerRange.point(1)
 _TRUTH = IntegerRange(0, 1)
 _INT32_BITS = IntegerRange(0, 31)
+_EXACT_IN_FLOAT32 = IntegerRange(-(2**24), 2**24)
 # More factors than this, of which one is not in -1..1, overflow any dtype.
 _MOST_FACTORS = 64
 
@@ -80,7 +83,6 @@ class Call:
         self.dtype = first_tensor(node.meta["val"]).dtype
         self.steps: list[Step] = []
         self.obstacle: str | None = None
-        self.divides = False
         self._ranges = ranges
 
     def has(self, name: str) -> bool:
@@ -154,19 +156,13 @@ class Call:
 
 
 def size_range(size: int | torch.SymInt | torch.SymBool) -> IntegerRange:
-    """Return the values of a size, or of what is computed from sizes.
-
-    Export takes a dimension for at least 2 and drops that where the program does not
-    need it; its shape environment does not. So a lower bound of 2 counts as 0.
-
-    """
+    """Return the values of a size, or of what is computed from sizes."""
     if isinstance(size, torch.SymBool):
         return _TRUTH
     if not isinstance(size, torch.SymInt):
         return IntegerRange.point(int(size))
-    known = size.node.shape_env.var_to_range
-    expression = size.node.expr
-    symbols = {s: _runtime_bounds(known.get(s)) for s in expression.free_symbols}
+    expression, environment = size.node.expr, size.node.shape_env
+    symbols = {s: _symbol_range(s, environment) for s in expression.free_symbols}
     try:
         bounds = bound_sympy(expression, symbols)
     except RecursionError:
@@ -178,8 +174,17 @@ def size_range(size: int | torch.SymInt | torch.SymBool) -> IntegerRange:
     return IntegerRange(lo, hi) if _INT64.lo <= lo <= hi <= _INT64.hi else _INT64
 
 
-def _runtime_bounds(bounds: ValueRanges | None) -> ValueRanges:
-    if bounds is None:
+def _symbol_range(symbol: sympy.Symbol, environment: ShapeEnv) -> ValueRanges:
+    """Return the values that a symbol has in programs that run without an error.
+
+    Export takes a dimension for at least 2, and an integer input for not negative. It
+    drops that where the program does not need it; its shape environment does not.
+
+    """
+    sources = environment.var_to_sources.get(symbol, ())
+    is_input = sources and not any(isinstance(s, TensorPropertySource) for s in sources)
+    bounds = environment.var_to_range.get(symbol)
+    if bounds is None or is_input:
         return ValueRanges.unknown_int()
     return bounds if bounds.lower != 2 else ValueRanges(0, bounds.upper)
 
@@ -438,6 +443,9 @@ def _one_hot(call: Call) -> Result:
 )
 def _truth(call: Call) -> Result:
     call.reads("self", "other")
+    if isinstance(call.arguments.get("other"), float):
+        if not all(step.values.within(_EXACT_IN_FLOAT32) for step in call.steps):
+            call.cannot_lower("float32 compares what it does not hold exactly")
     return _TRUTH
 
 
@@ -523,7 +531,6 @@ def _clamp(call: Call) -> Result:
 
 
 def _quotient(call: Call, x: IntegerRange, y: IntegerRange) -> IntegerRange | None:
-    call.divides = True
     if 0 in y:
         call.cannot_lower("the divisor may be zero")
     quotient = trunc_divide(x, y)

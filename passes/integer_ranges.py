@@ -13,6 +13,7 @@ SymPy object an end.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -78,9 +79,7 @@ def integer_ranges(
 
 
 def intermediates(
-    node: Node,
-    ranges: Mapping[Node, IntegerRange],
-    integer_division: bool = True,
+    node: Node, ranges: Mapping[Node, IntegerRange]
 ) -> tuple[IntegerRange, ...] | None:
     """Return the ranges of what a node reads and computes on its way to its result.
 
@@ -89,12 +88,9 @@ def intermediates(
     A constant argument counts as read, an input of which only the shape counts does
     not. Of a node that is no integer, only what it reads is given.
 
-    Args:
-        node (Node): Any call of an op.
-        ranges (Mapping[Node, IntegerRange]): As ``integer_ranges`` returns them.
-        integer_division (bool): Whether the target divides by TOSA's INTDIV. An
-            Arm lowering for the FP profile alone or for Ethos-U55 divides in floating
-            point, which is not exact: 41 // 41 is 0 there.
+    Floor division and remainder are taken to be computed from TOSA's INTDIV. The
+    lowering for the FP profile alone and for Ethos-U55 divides in floating point,
+    which is not exact: 41 // 41 is 0 there.
 
     Returns:
         tuple[IntegerRange, ...] | None: None if that is not known, or if the node
@@ -102,7 +98,7 @@ def intermediates(
 
     """
     call, _ = _call(node, ranges)
-    if call is None or _obstacle(call, integer_division) is not None:
+    if call is None or call.obstacle is not None:
         return None
     return tuple(step.values for step in call.steps)
 
@@ -111,7 +107,6 @@ def why_not(
     node: Node,
     ranges: Mapping[Node, IntegerRange],
     dtype: torch.dtype = torch.int32,
-    integer_division: bool = True,
 ) -> str | None:
     """Return why a node cannot be computed in ``dtype``, in words, or None if it can.
 
@@ -131,15 +126,9 @@ def why_not(
         if causes:
             node = causes[0]
             continue
-        if (obstacle := _obstacle(call, integer_division)) is not None:
-            return f"in {_text(call.node, ranges)}, {obstacle}"
+        if call.obstacle is not None:
+            return f"in {_text(call.node, ranges)}, {call.obstacle}"
         return _why_not_call(node, call, exact, outside, ranges, limits)
-
-
-def _obstacle(call: Call, integer_division: bool) -> str | None:
-    if call.divides and not integer_division:
-        return "the target divides in floating point, which is not exact"
-    return call.obstacle
 
 
 def _known(
@@ -244,7 +233,11 @@ def _text(node: Node, ranges: Mapping[Node, IntegerRange]) -> str:
 def _written_in_place(graph_module: GraphModule) -> set[Node]:
     """Return the nodes that may share memory with one that an op writes."""
     nodes = graph_module.graph.nodes
-    written = [argument for node in nodes for argument in _written_arguments(node)]
+    written = [
+        argument
+        for node in nodes
+        for argument in _written_arguments(node, graph_module)
+    ]
     if not written:
         return set()
     neighbours: dict[Node, list[Node]] = {}
@@ -261,15 +254,35 @@ def _written_in_place(graph_module: GraphModule) -> set[Node]:
     return found
 
 
-def _written_arguments(node: Node) -> list[Node]:
+def _written_arguments(node: Node, owner: GraphModule) -> list[Node]:
     schema = getattr(node.target, "_schema", None)
-    if schema is None or not schema.is_mutable:
-        return []
+    if schema is None:  # a call of bodies, or of no op
+        writes = any(_writes(body) for body in _bodies(node, owner))
+        return node.all_input_nodes if writes else []
     return [
         argument
         for argument, formal in _arguments(node)
         if formal.alias_info is not None and formal.alias_info.is_write
     ]
+
+
+def _bodies(node: Node, owner: GraphModule) -> list[GraphModule]:
+    """Return the graphs that a node calls, as a block without gradients does."""
+    names = [n.target for n in node.all_input_nodes if n.op == "get_attr"]
+    if node.op == "call_module":
+        names.append(node.target)
+    called = (operator.attrgetter(name)(owner) for name in names)
+    return [body for body in called if isinstance(body, GraphModule)]
+
+
+def _writes(body: GraphModule) -> bool:
+    """Whether an op in a body, or in one that it calls, writes in place."""
+    return any(
+        getattr(getattr(node.target, "_schema", None), "is_mutable", False)
+        for module in body.modules()
+        if isinstance(module, GraphModule)
+        for node in module.graph.nodes
+    )
 
 
 def _aliases(node: Node) -> list[Node]:
