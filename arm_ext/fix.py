@@ -109,6 +109,7 @@ TABLE = (
     Fix("delegation-share", "the delegation summary has no percentage"),
     Fix("error-messages", "an error names neither the pass nor the bad target"),
     Fix("unquantized-model", "a float model lowers to nothing on an integer target"),
+    Fix("ethosu-sram", "an Ethos-U delegate needs more SRAM than there is"),
     Fix("partitioner", "partition() takes minutes on a large graph"),
     Fix("delegate-boundary", "a delegate declares another dtype than its TOSA graph"),
     Fix("multimethod", "lowering twice, or several methods, fails or goes wrong"),
