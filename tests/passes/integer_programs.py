@@ -83,10 +83,12 @@ class Trap(Exception):
 def call(target: Any, args: Any, kwargs: Any) -> Any:
     schema = getattr(target, "_schema", None)
     if schema is not None and any(d in schema.name for d in ("div", "rem", "fmod")):
-        x, y = (torch.as_tensor(arg) for arg in args[:2])
-        smallest = {torch.iinfo(d).min for d in (torch.int64, torch.int32, torch.int8)}
-        if bool((y == -1).any()) and any(bool((x == s).any()) for s in smallest):
-            raise Trap
+        dtype = torch.result_type(*args[:2])
+        x, y = (torch.as_tensor(arg).to(dtype) for arg in args[:2])
+        if not dtype.is_floating_point and dtype != torch.bool:
+            smallest = x == torch.iinfo(dtype).min
+            if bool(smallest.any()) and bool((y == -1).any()):
+                raise Trap
     return target(*args, **kwargs)
 
 
