@@ -613,6 +613,28 @@ def test_constants_and_buffers_that_methods_share():
     assert edge.to_executorch().buffer  # last: it changes the edge programs
 
 
+def test_what_two_methods_store_once():
+    class Offset(torch.nn.Module):
+        def __init__(self, layer, offset):
+            super().__init__()
+            self.layer, self.offset = layer, offset
+
+        def forward(self, x):
+            return self.layer(x) + self.offset
+
+    def size(*modules):
+        methods = {f"m{i}": export(m, (x,)) for i, m in enumerate(modules)}
+        return len(lower(methods, vgf()).to_executorch().buffer)
+
+    layer, x = torch.nn.Linear(64, 64), torch.randn(1, 64)
+    weights = layer.weight.nbytes
+    one, same, other = Offset(layer, 1), Offset(layer, 1), Offset(layer, 2)
+    alone = size(one)
+    assert alone > weights
+    assert size(one, same) < alone + weights / 4  # equal delegates
+    assert size(one, other) > alone + weights  # each holds its weights
+
+
 def test_loop_with_a_partition_after_it():
     def function(m, x):
         def body(i, y):
