@@ -264,7 +264,7 @@ def first_tensor(value: Any) -> torch.Tensor:
     *("alias", "broadcast_to", "chunk", "clone", "_clone_dim_order", "contiguous"),
     *("detach", "diagonal", "embedding", "expand", "expand_as", "flatten", "flip"),
     *("gather", "index", "_unsafe_index", "index_select", "lift_fresh", "lift"),
-    *("masked_select", "movedim", "narrow", "permute", "repeat", "reshape"),
+    *("masked_select", "meshgrid", "movedim", "narrow", "permute", "repeat", "reshape"),
     *("reshape_as", "resolve_conj", "resolve_neg", "roll", "select", "slice"),
     *("split", "split_with_sizes", "squeeze", "t", "take", "take_along_dim"),
     *("tensor_split", "tile", "transpose", "unbind", "unflatten", "unfold"),
@@ -277,6 +277,13 @@ def _moved(call: Call) -> Result:
     call.reads("index", "indices", "mask")
     source = next(n for n in ("self", "tensors", "weight") if call.has(n))
     return call.operand(source)
+
+
+@rule("repeat_interleave")
+def _repeat_interleave(call: Call) -> Result:
+    if not call.has("self"):  # the places that ``repeats`` repeats
+        return _below(call.size("repeats", 0))
+    return call.operand("self")
 
 
 @rule("copy")
@@ -301,6 +308,15 @@ def _written(call: Call) -> Result:
     call.reads("index", "indices", "mask")
     names = ("self", "src", "source", "value", "values")
     return join(call.operand(name) for name in names if call.has(name))
+
+
+@rule("scatter_add")
+def _scatter_add(call: Call) -> Result:
+    """To each value, those at as many places as its row of the index has are added."""
+    call.reads("index")
+    added = IntegerRange(0, call.size("index", call.arguments["dim"]).hi)
+    added *= call.operand("src")
+    return call.operand("self") + added
 
 
 @rule("where")
@@ -404,6 +420,22 @@ def _max(call: Call) -> Result:
     return (
         _values_and_indices(call) if "dim" in call.arguments else call.operand("self")
     )
+
+
+@rule("max_pool2d_with_indices")
+def _max_pool2d(call: Call) -> Result:
+    return call.operand("self"), _below(call.elements("self", [-2, -1]))
+
+
+@rule("tril_indices", "triu_indices")
+def _triangle_indices(call: Call) -> Result:
+    return IntegerRange(0, max(call.arguments["row"], call.arguments["col"], 1) - 1)
+
+
+@rule("count_nonzero")
+def _count_nonzero(call: Call) -> Result:
+    call.reads("self")
+    return IntegerRange(0, call.elements("self", call.arguments["dim"]).hi)
 
 
 @rule("nonzero")

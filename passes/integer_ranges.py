@@ -202,7 +202,7 @@ def _why_not_call(
         )
     if node not in ranges or ranges[node].within(limits):
         return None
-    if exact is None:
+    if exact in (None, DTYPE_RANGES[node.meta["val"].dtype]):
         return f"nothing is known of the values of {_text(call.node, ranges)}"
     if exact.within(limits):
         return f"{node} is written in place"
@@ -221,10 +221,14 @@ def _text(node: Node, ranges: Mapping[Node, IntegerRange]) -> str:
         known = ranges.get(value) if constant else None
         return known.lo if known is not None and known.is_point else value
 
-    name, args = op_name(node), map_arg(node.args, operand)
-    if name in _OPERATORS and len(args) == 2:
-        return f"{args[0]} {_OPERATORS[name]} {args[1]}"
-    return f"{name or node.target}({', '.join(str(arg) for arg in args)})"
+    symbol, args = _OPERATORS.get(op_name(node)), map_arg(node.args, operand)
+    if symbol is not None and len(args) == 2:
+        return f"{args[0]} {symbol} {args[1]}"
+    schema = getattr(node.target, "_schema", None)
+    name = (
+        getattr(node.target, "__name__", node.target) if schema is None else schema.name
+    )
+    return f"{str(name).split('::')[-1]}({', '.join(str(arg) for arg in args)})"
 
 
 # In place ----------------------------------------------------------------------------
@@ -259,6 +263,8 @@ def _written_arguments(node: Node, owner: GraphModule) -> list[Node]:
     if schema is None:  # a call of bodies, or of no op
         writes = any(_writes(body) for body in _bodies(node, owner))
         return node.all_input_nodes if writes else []
+    if schema.name == "aten::detach_":  # writes no value
+        return []
     return [
         argument
         for argument, formal in _arguments(node)

@@ -299,6 +299,8 @@ OPS: dict[str, Arguments] = {
     "scatter.src": lambda draw: (*_gather(draw), draw.tensor()),
     "scatter.value": lambda draw: (*_gather(draw), draw.integer()),
     "scatter_add.default": lambda draw: (*_gather(draw), draw.tensor()),
+    "repeat_interleave.self_int": lambda draw: (draw.tensor(), draw.small(0, 2)),
+    "count_nonzero.default": _one,
     "index.Tensor": lambda draw: (draw.tensor(rank=1), [_index(draw)]),
     "index_put.default": lambda draw: (
         draw.tensor(rank=1),

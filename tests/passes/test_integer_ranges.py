@@ -162,7 +162,9 @@ EXPECTED = [
     (aten.index_put.default, (X, [R(0, shape=())], R(40, shape=())), (-3, 40)),
     (aten.scatter.src, (X, 0, IDX, R(-9, 0)), (-9, 5)),
     (aten.scatter.value, (X, 0, IDX, 17), (-3, 17)),
-    (aten.scatter_add.default, (X, 0, IDX, X), None),
+    (aten.scatter_add.default, (X, 0, IDX, X), (-9, 15)),
+    (aten.repeat_interleave.self_int, (X, 2), (-3, 5)),
+    (aten.repeat_interleave.Tensor, (R(2, shape=(4,)),), (0, 3)),
     (aten.copy.default, (X, R(8)), (8, 8)),
     (aten.slice_scatter.default, (X, R(8)), (-3, 8)),
     (aten.where.self, (MASK, X, R(8)), (-3, 8)),
@@ -187,6 +189,9 @@ EXPECTED = [
     (aten.argsort.default, (FLOAT, 0), (0, 1)),
     (aten.one_hot.default, (R(0, 6), 9), (0, 1)),
     (aten.nonzero.default, (FLOAT,), (0, 2)),
+    (aten.count_nonzero.dim_IntList, (FLOAT, [0]), (0, 2)),
+    (aten.count_nonzero.default, (FLOAT,), (0, 6)),
+    (aten.triu_indices.default, (4, 6), (0, 5)),
     (aten.bucketize.Tensor, (FLOAT, R(dtype=torch.float32, shape=(4,))), (0, 4)),
     (aten.sum.default, (MASK,), (0, 6)),
     (aten.cumsum.default, (MASK, 1), (0, 3)),
@@ -291,6 +296,11 @@ def test_the_range_of_an_op_is_as_narrow_as_this(target, args, expected):
         (edge.sort.default, (X, 0), [(-3, 5), (0, 1)]),
         (aten.kthvalue.default, (X, 1), [(-3, 5), (0, 2)]),
         (aten.max.dim, (X, 1), [(-3, 5), (0, 2)]),
+        (
+            edge.max_pool2d_with_indices.default,
+            (R(dtype=torch.float32, shape=(1, 4, 6)), [2, 2]),
+            [None, (0, 23)],
+        ),
         (aten.cummin.default, (X, 1), [(-3, 5), (0, 2)]),
         (aten.split.Tensor, (X, 1), [(-3, 5), (-3, 5)]),
         (edge.unbind_copy.int, (X,), [(-3, 5), (-3, 5)]),
@@ -417,6 +427,11 @@ def test_the_product_in_a_remainder():
             aten.hash_tensor.default,
             (X,),
             "nothing is known of the values of hash_tensor(x0)",
+        ),
+        (
+            aten._to_copy.default,
+            (FLOAT, {"dtype": torch.int64}),
+            "nothing is known of the values of _to_copy(x0)",
         ),
         (aten.add.Scalar, (X, 1), None),
         (aten._to_copy.default, (X, {"dtype": torch.float32}), None),
@@ -555,10 +570,8 @@ def test_what_is_written_has_the_range_of_its_dtype():
         ones = torch.ones(3, dtype=torch.long)
         with torch.no_grad():
             ones.add_(x)
-        return (
-            *(zeros * 1, self.state * 1, ones * 1),
-            torch.ones(3, dtype=torch.long) * 1,
-        )
+        # A constant, of which export makes one with ``detach_``.
+        return zeros * 1, self.state * 1, ones * 1, torch.tensor([1, 1]) * 1
 
     program = export(Model(function), (torch.tensor(2),))
     assert any("add_" in str(node.target) for node in program.graph.nodes)
