@@ -7,14 +7,18 @@
 Gap: lowering takes minutes for a graph with many partitions, and half a minute
 for one with a single delegate of 76 ops.
 
-Stock: each of about 150 passes that retraces a delegate generates Python code that
-nobody runs and copies the history of every node. Cutting out one partition copies
-all of the rest of the program.
+Stock: each of about 150 passes that retraces a delegate runs all of its ops on
+fake tensors, generates Python code that nobody runs and copies the history of
+every node. Cutting out one partition copies all of the rest of the program. The
+program is traced for decompositions three times, also if one was enough.
 
 Here: the same passes on the same graphs, with the repetition taken out:
 
 * ``deferred_code``: the code of a module is generated when it is looked at.
 * ``graph_order``: nodes are moved where they were copied.
+* ``fake_results``: what an op returns for the same arguments is computed once.
+* ``decompositions``: a program with nothing left to decompose is not traced again.
+* ``deferred_init``: a pass makes its tracer and interpreter when it retraces.
 * The history of a node (``from_node``) is shared, as nothing changes it.
 * The garbage collector runs less often, and only over what is new.
 
@@ -38,10 +42,18 @@ from typing import Any
 
 import torch
 from arm_ext import fix
-from arm_ext.lowering import deferred_code, graph_order, progress
+from arm_ext.lowering import (
+    decompositions,
+    deferred_code,
+    deferred_init,
+    fake_results,
+    graph_order,
+    progress,
+)
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.pass_base import _ExportPassBase, ExportPass
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule
 from torch.fx.passes.tools_common import legalize_graph
@@ -49,6 +61,9 @@ from torch.fx.traceback import NodeSource
 
 # New objects between two garbage collections; Python's default is 700.
 _YOUNG_OBJECTS = 50_000
+
+# The attributes that a pass is made with.
+_SET_BY_PASS = frozenset(vars(ExportPass()))
 
 # Whether the C++ ops were already listed in this lowering; empty if they were not.
 _ops_listed: ContextVar[list[bool] | None] = ContextVar(
@@ -82,7 +97,12 @@ def _less_garbage_collection() -> Iterator[None]:
 def _lowering() -> Iterator[None]:
     token = _ops_listed.set([])
     try:
-        with _less_garbage_collection(), deferred_code.deferred():
+        with (
+            _less_garbage_collection(),
+            deferred_code.deferred(),
+            fake_results.remembered(),
+            decompositions.skipping(),
+        ):
             yield
     finally:
         _ops_listed.reset(token)
@@ -128,6 +148,43 @@ def _recompile(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     return deferred_code.recompile(instance, wrapped)
 
 
+def _transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    with fake_results.remembered(str(instance.tosa_spec)):
+        return wrapped(*args, **kwargs)
+
+
+def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs:
+        return wrapped(*args, **kwargs)
+    return fake_results.call(*args, lambda: wrapped(*args))
+
+
+def _dispatch(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs:
+        return wrapped(*args, **kwargs)
+    op, _, op_args, op_kwargs = args
+    return fake_results.call_in(
+        instance, op, op_args, op_kwargs, lambda: wrapped(*args)
+    )
+
+
+def _run_decompositions(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if kwargs or len(args) != 1:
+        return wrapped(*args, **kwargs)
+    return decompositions.run_decompositions(instance, args[0], lambda: wrapped(*args))
+
+
+def _init_pass(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
+    if _ops_listed.get() is None:
+        wrapped()
+    else:
+        deferred_init.defer(instance, wrapped.__func__)
+
+
+def _read_of_pass(instance: ExportPass, name: str) -> Any:
+    return deferred_init.read(instance, name, _SET_BY_PASS)
+
+
 def _list_ops_once(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
     """Look every C++ op up once: torch does it for each of its op namespaces."""
     listed = _ops_listed.get()
@@ -170,6 +227,8 @@ def needs(installed: fix.Installed) -> fix.Need:
         return fix.cannot("torch's legalize_graph sorts in another order")
     if "__deepcopy__" in vars(NodeSource):
         return fix.cannot("torch's NodeSource already decides how it is copied")
+    if hasattr(_ExportPassBase, "__getattr__"):
+        return fix.cannot("ExecuTorch's passes already look attributes up")
     return fix.apply()
 
 
@@ -192,6 +251,36 @@ def install(patcher: Patcher) -> None:
     )
     patcher.wrap(
         "torch.fx.graph_module:GraphModule.recompile", _recompile, parameters=("self",)
+    )
+    patcher.wrap(
+        "executorch.backends.arm._passes.arm_pass_manager:ArmPassManager._transform",
+        _transform,
+        parameters=("self", "exported_program", "graph_module"),
+    )
+    patcher.wrap(
+        "torch.fx.interpreter:Interpreter.call_function",
+        _call_function,
+        parameters=("self", "target", "args", "kwargs"),
+    )
+    patcher.wrap(
+        "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
+        _dispatch,
+        parameters=("self", "func", "types", "args", "kwargs"),
+    )
+    patcher.wrap(
+        "torch.export.exported_program:ExportedProgram.run_decompositions",
+        _run_decompositions,
+        parameters=("self", "decomp_table", "decompose_custom_triton_ops"),
+    )
+    patcher.wrap(
+        "executorch.exir.pass_base:_ExportPassBase.__init__",
+        _init_pass,
+        parameters=("self",),
+    )
+    patcher.register(
+        "executorch.exir.pass_base:_ExportPassBase.__getattr__",
+        lambda: setattr(_ExportPassBase, "__getattr__", _read_of_pass),
+        lambda: delattr(_ExportPassBase, "__getattr__"),
     )
     patcher.wrap(
         "torch._export.utils:_materialize_cpp_cia_ops", _list_ops_once, parameters=()

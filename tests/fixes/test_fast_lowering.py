@@ -85,6 +85,15 @@ class Shared(torch.nn.Module):
         return a, b, torch.split(b, 4, -1)[1]
 
 
+class Filled(torch.nn.Module):
+    """A constant that is written to: torch hands it out as it is, or as an alias."""
+
+    def forward(self, x):
+        filled = torch.full_like(x, 0)
+        filled.fill_(-3)
+        return filled * x, torch.ones_like(x) + x
+
+
 def ramp(*shape):
     return torch.linspace(-1, 1, torch.Size(shape).numel()).reshape(shape)
 
@@ -95,6 +104,7 @@ PROGRAMS = {
     "attention": (Attention(), ramp(1, 4, 8)),
     "blocks": (Blocks(4, 8), ramp(1, 8)),
     "branches": (Branches(), ramp(1, 8)),
+    "filled": (Filled(), ramp(2, 3)),
     "counting": (Counting(), ramp(1, 8)),
     "shared": (Shared(), ramp(2, 8)),
 }
@@ -134,6 +144,7 @@ def test_float_is_identical(name):
         ("convolutions", "ethos-u85-256"),
         ("attention", "ethos-u85-256"),
         ("blocks", "ethos-u85-256"),
+        ("filled", "ethos-u85-256"),
         ("linear", "vgf-int"),
         ("convolutions", "ethos-u55-128"),
     ],
@@ -220,7 +231,6 @@ def is_deferred():
 
 def test_scope_is_the_lowering(monkeypatch):
     seen = []
-    stock = VgfBackend.preprocess
 
     def preprocess(*args):
         elsewhere = []
@@ -230,8 +240,9 @@ def test_scope_is_the_lowering(monkeypatch):
         seen.append((is_deferred(), *elsewhere))
         return stock(*args)
 
-    monkeypatch.setattr(VgfBackend, "preprocess", staticmethod(preprocess))
-    with arm_ext.patched(only=FAST):
+    with arm_ext.patched(only=FAST), monkeypatch.context() as context:
+        stock = VgfBackend.preprocess
+        context.setattr(VgfBackend, "preprocess", staticmethod(preprocess))
         edge = lower(torch.nn.ReLU(), (ramp(2),), TARGETS["vgf"])
         assert seen == [(True, False)]
         assert not is_deferred()
@@ -254,7 +265,6 @@ def test_failure_leaves_nothing_behind(monkeypatch):
 
 
 def test_lowering_inside_a_lowering(monkeypatch):
-    stock = VgfBackend.preprocess
     inner = []
 
     def preprocess(*args):
@@ -265,8 +275,10 @@ def test_lowering_inside_a_lowering(monkeypatch):
 
     with arm_ext.patched(only=FAST):
         alone = artifacts(lower(torch.nn.ReLU(), (ramp(2),), TARGETS["vgf"]))
-        monkeypatch.setattr(VgfBackend, "preprocess", staticmethod(preprocess))
-        nested = artifacts(lower(torch.nn.ReLU(), (ramp(2),), TARGETS["vgf"]))
+        stock = VgfBackend.preprocess
+        with monkeypatch.context() as context:
+            context.setattr(VgfBackend, "preprocess", staticmethod(preprocess))
+            nested = artifacts(lower(torch.nn.ReLU(), (ramp(2),), TARGETS["vgf"]))
     assert nested == alone
     assert inner[0].to_executorch().buffer
 
