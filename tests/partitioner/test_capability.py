@@ -474,6 +474,27 @@ def test_long_alternating_chain_needs_no_recursion():
         assert len(partitions) == 50_000
 
 
+def test_rare_unsupported_nodes_in_a_long_chain():
+    """A hundred supported nodes between two that are not, as in most models."""
+    graph_module = chain(10_000, lambda i: i % 100 != 50)
+    partitions, asked = ours(graph_module)
+    assert sorted(p.size() for p in partitions) == [49, 50, *[99] * 99]
+    assert len(asked) == len(set(asked))
+
+
+def test_unsupported_nodes_at_the_borders_separate_nothing():
+    """What only reads inputs, or is read by outputs alone, closes no cycle."""
+    specs = [NodeSpec("op", (0, 1), False), NodeSpec("op", (2, 2), False)]
+    specs += [NodeSpec("op", (0, 1), True)] * 200
+    specs += [NodeSpec("op", (back, back + 1), False) for back in range(0, 60, 3)]
+    graph_module = build(specs)
+    for vertical in (False, True):
+        options = {"skip_horizontal_fusion": vertical}
+        partitions, _ = ours(graph_module, **options)
+        assert signature(partitions) == signature(stock(graph_module, **options)[0])
+        assert [p.size() for p in partitions] == [200]
+
+
 def test_long_chain_of_bookends_needs_no_recursion():
     graph_module = chain(20_000, lambda i: True)
     partitioner = UnionFindPartitioner(
