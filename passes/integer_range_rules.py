@@ -96,6 +96,11 @@ class Call:
     def operands(self) -> tuple[IntegerRange, IntegerRange]:
         return self.operand("self"), self.operand("other")
 
+    def number(self, name: str) -> IntegerRange:
+        """Return the values of an argument that is no tensor, as they are."""
+        self._note(self.arguments[name])
+        return self._values(self.arguments[name]) or _INT64
+
     def reads(self, *names: str) -> None:
         """Note arguments that are read, but whose values the result does not have."""
         for name in names:
@@ -219,8 +224,9 @@ def op_name(node: Node) -> str | None:
         return None  # the same bits are other values
     if namespace not in ("aten", "dim_order_ops", "quantized_decomposed"):
         return None
-    in_place = name.endswith("_") and not name.endswith("__")
-    return name[: -1 if in_place else None].removesuffix("_copy")
+    if name.endswith("_") and not name.endswith("__"):
+        name = name[:-1]
+    return name if name == "index_copy" else name.removesuffix("_copy")
 
 
 def source_of(node: Node) -> Node:
@@ -265,8 +271,18 @@ def first_tensor(value: Any) -> torch.Tensor:
     *("detach", "diagonal", "embedding", "expand", "expand_as", "flatten", "flip"),
     *("gather", "index", "_unsafe_index", "index_select", "lift_fresh", "lift"),
     *("masked_select", "meshgrid", "movedim", "narrow", "permute", "repeat", "reshape"),
-    *("reshape_as", "resolve_conj", "resolve_neg", "roll", "select", "slice"),
-    *("split", "split_with_sizes", "squeeze", "t", "take", "take_along_dim"),
+    *(
+        "reshape_as",
+        "roll",
+        "select",
+        "slice",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "t",
+        "take",
+        "take_along_dim",
+    ),
     *("tensor_split", "tile", "transpose", "unbind", "unflatten", "unfold"),
     *("_unsafe_view", "unsafe_split", "unsqueeze", "view", "view_as", "swapaxes"),
     *("cat", "concat", "concatenate", "stack", "_to", "_to_dim_order", "to", "type_as"),
@@ -312,16 +328,20 @@ def _written(call: Call) -> Result:
 
 @rule("scatter_add")
 def _scatter_add(call: Call) -> Result:
-    """To each value, those at as many places as its row of the index has are added."""
+    """To each value, as many as its row of the index has places may be added."""
     call.reads("index")
-    added = IntegerRange(0, call.size("index", call.arguments["dim"]).hi)
-    added *= call.operand("src")
-    return call.operand("self") + added
+    values, added = call.operand("self"), call.operand("src")
+    if call.elements("index", None).hi == 0:
+        return values  # its rank may be any
+    places = IntegerRange(0, call.size("index", call.arguments["dim"]).hi)
+    return values + places * added
 
 
 @rule("where")
 def _where(call: Call) -> Result:
     call.reads("condition")
+    if "self" not in call.arguments:
+        return None  # the places where it holds
     return join(call.operands())
 
 
@@ -371,13 +391,11 @@ def _arange(call: Call) -> Result:
     given = [call.arguments.get(name) for name in ("start", "end", "step")]
     if any(isinstance(value, float) and not value.is_integer() for value in given):
         return None
-    start = call.operand("start") if call.has("start") else _ZERO
-    end = call.operand("end")
-    step = call.operand("step") if call.has("step") else _ONE
+    start = call.number("start") if call.has("start") else _ZERO
+    step = call.number("step") if call.has("step") else _ONE
+    end = call.number("end")
     if step.hi < 0:
-        # The last value is what is left of the way, in steps, above the end.
-        start, end, step = -start, -end, -step
-        return -_rising(start, end, step)
+        return -_rising(-start, -end, -step)
     return _rising(start, end, step) if step.lo > 0 else None
 
 

@@ -301,6 +301,14 @@ OPS: dict[str, Arguments] = {
     "scatter_add.default": lambda draw: (*_gather(draw), draw.tensor()),
     "repeat_interleave.self_int": lambda draw: (draw.tensor(), draw.small(0, 2)),
     "count_nonzero.default": _one,
+    "index_copy.default": lambda draw: (*_gather(draw), draw.tensor()),
+    "masked_scatter.default": lambda draw: (
+        draw.tensor(),
+        draw.tensor(dtypes=(torch.bool,)),
+        draw.tensor(),
+    ),
+    "select_scatter.default": lambda draw: (*_two(draw), 0, 0),
+    "slice_scatter.default": lambda draw: (*_two(draw), 0, draw.small(0, 2)),
     "index.Tensor": lambda draw: (draw.tensor(rank=1), [_index(draw)]),
     "index_put.default": lambda draw: (
         draw.tensor(rank=1),
