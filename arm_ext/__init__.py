@@ -15,13 +15,51 @@ Environment variables, read once at import:
 
 """
 
+from __future__ import annotations
+
 import os
 import sys
+from collections.abc import Sequence
+from typing import Any, TYPE_CHECKING
 
 from arm_ext._engine import apply, check_names, patched, revert, Row, Status, status
 from arm_ext.fix import State
 
-__all__ = ["apply", "patched", "revert", "Row", "State", "Status", "status"]
+if TYPE_CHECKING:
+    from arm_ext.reporting import Report
+
+__all__ = [
+    "apply",
+    "patched",
+    "report",
+    "revert",
+    "Row",
+    "State",
+    "Status",
+    "status",
+]
+
+
+def report(
+    model: Any,
+    inputs: Sequence[Any] = (),
+    *,
+    target: Any = "vgf",
+    quantize: str | None = None,
+    stock: bool = False,
+    name: str | None = None,
+) -> Report:
+    """Lower a model for an Arm target and report what runs where, and why.
+
+    ``arm_ext.reporting.report`` has the details; a test of a model is then
+    ``assert arm_ext.report(model, inputs, target="ethos-u85-256").is_whole``.
+
+    """
+    from arm_ext.reporting import report as build
+
+    return build(
+        model, inputs, target=target, quantize=quantize, stock=stock, name=name
+    )
 
 
 def _apply_from_environment() -> None:

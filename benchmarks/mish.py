@@ -15,20 +15,15 @@ the ops on the CPU and the cycles.
 """
 
 import argparse
-import contextlib
-import csv
-import io
 import logging
-import tempfile
-from pathlib import Path
 
 import arm_ext
 import torch
 from arm_ext.benchmarks.measure import Report
 from arm_ext.coverage import coverage
+from arm_ext.reporting.vela import estimate
 from arm_ext.targets import lower, quantize, TARGETS
 from arm_ext.verify import tosa_of
-from ethosu.vela import vela
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 ACTIVATIONS = {"mish": torch.nn.Mish, "silu": torch.nn.SiLU}
@@ -46,19 +41,6 @@ def model(activation, channels, length):
     return torch.nn.Sequential(*layers).eval(), (torch.randn(1, inner, length),)
 
 
-def cycles(tosa, spec):
-    """Return Vela's estimate of the total cycles of one TOSA flatbuffer."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "delegate.tosa"
-        file.write_bytes(tosa)
-        flags = [*spec.compiler_flags, "--verbose-performance"]
-        with contextlib.redirect_stdout(io.StringIO()):
-            vela.main([*flags, f"--output-dir={folder}", str(file)])
-        (summary,) = Path(folder).glob("*summary*.csv")
-        with summary.open() as lines:
-            return round(float(next(csv.DictReader(lines))["cycles_total"]))
-
-
 def measure(side, activation, target, channels, length):
     module, inputs = model(activation, channels, length)
     edge = lower(quantize(module, inputs, target), inputs, target)
@@ -72,7 +54,7 @@ def measure(side, activation, target, channels, length):
         "target": target.name,
         "delegates": covered.delegates,
         "cpu_ops": list(covered.compute_ops),
-        "cycles": sum(cycles(tosa_of(delegate), spec) for delegate in delegates),
+        "cycles": sum(estimate(tosa_of(d), spec).cycles for d in delegates),
     }
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from arm_ext.cli import api, bench, check, operators, setup_converter
+from arm_ext.cli import api, bench, check, operators, report, setup_converter
 
 
 @contextlib.contextmanager
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="list the fixes and their state")
     status.set_defaults(run=_status)
     check.add(commands)
+    report.add(commands)
     bench.add(commands)
     api.add(commands)
     operators.add(commands)
