@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from arm_ext.cli import api, bench, check, operators, report, setup_converter
+from arm_ext.cli import api, bench, check, fuzz, operators, report, setup_converter
 
 
 @contextlib.contextmanager
@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add(commands)
     bench.add(commands)
     api.add(commands)
+    fuzz.add(commands)
     operators.add(commands)
     setup_converter.add(commands)
     return parser
