@@ -31,10 +31,15 @@ from .integer_range_rules import (
     rule_of,
     size_range,
     source_of,
-    Step,
 )
 
-__all__ = ["IntegerRange", "integer_ranges", "intermediates", "why_not"]
+__all__ = [
+    "IntegerRange",
+    "IntegerRanges",
+    "integer_ranges",
+    "intermediates",
+    "why_not",
+]
 
 _OPERATORS = {
     "add": "+",
@@ -48,10 +53,18 @@ _OPERATORS = {
 }
 
 
+class IntegerRanges(dict[Node, IntegerRange]):
+    """Ranges by node, and the reasons that ``why_not`` has found, by dtype and node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: dict[torch.dtype, dict[Node, str | None]] = {}
+
+
 def integer_ranges(
     graph_module: GraphModule,
     value_of: Callable[[Node], torch.Tensor | None],
-) -> dict[Node, IntegerRange]:
+) -> IntegerRanges:
     """Return a range for every node whose value is an integer or bool tensor, or a size.
 
     Sound: a value that the node takes for inputs that the program accepts without an
@@ -65,7 +78,7 @@ def integer_ranges(
 
     """
     written = _written_in_place(graph_module)
-    ranges: dict[Node, IntegerRange] = {}
+    ranges = IntegerRanges()
     for node in graph_module.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymBool, int)):
@@ -104,9 +117,7 @@ def intermediates(
 
 
 def why_not(
-    node: Node,
-    ranges: Mapping[Node, IntegerRange],
-    dtype: torch.dtype = torch.int32,
+    node: Node, ranges: IntegerRanges, dtype: torch.dtype = torch.int32
 ) -> str | None:
     """Return why a node cannot be computed in ``dtype``, in words, or None if it can.
 
@@ -114,21 +125,46 @@ def why_not(
     program that leaves the range of ``dtype``.
 
     """
-    limits = DTYPE_RANGES[dtype]
-    while True:
-        if node.op != "call_function" or isinstance(node.meta.get("val"), torch.SymInt):
-            return _why_not_source(node, ranges, limits)
-        call, exact = _call(node, ranges)
-        if call is None:
-            return f"nothing is known of the values of {_text(node, ranges)}"
-        outside = [step for step in call.steps if not step.values.within(limits)]
-        causes = [s.source for s in outside if isinstance(s.source, Node)]
-        if causes:
-            node = causes[0]
-            continue
-        if call.obstacle is not None:
-            return f"in {_text(call.node, ranges)}, {call.obstacle}"
-        return _why_not_call(node, call, exact, outside, ranges, limits)
+    reasons = ranges.reasons.setdefault(dtype, {})
+    path = []
+    while node not in reasons:
+        path.append(node)
+        reason = _why_not_alone(node, ranges, DTYPE_RANGES[dtype])
+        if isinstance(reason, Node):
+            node = reason
+        else:
+            reasons[node] = reason
+    reasons.update(dict.fromkeys(path, reasons[node]))
+    return reasons[node]
+
+
+def _why_not_alone(
+    node: Node, ranges: IntegerRanges, limits: IntegerRange
+) -> Node | str | None:
+    """Return the operand that has the reason, or the node's own reason or None."""
+    if node.op != "call_function" or isinstance(node.meta.get("val"), torch.SymInt):
+        return _why_not_source(node, ranges, limits)
+    call, exact = _call(node, ranges)
+    if call is None:
+        return f"nothing is known of the values of {_text(node, ranges)}"
+    outside = [step for step in call.steps if not step.values.within(limits)]
+    for step in outside:
+        if isinstance(step.source, Node):
+            return step.source
+    if call.obstacle is not None:
+        return f"in {_text(call.node, ranges)}, {call.obstacle}"
+    if outside:
+        return (
+            f"in {_text(call.node, ranges)}, {outside[0].source} reaches "
+            f"{_farthest(outside[0].values, limits)}"
+        )
+    if node not in ranges or ranges[node].within(limits):
+        return None
+    if exact in (None, DTYPE_RANGES[node.meta["val"].dtype]):
+        return f"nothing is known of the values of {_text(call.node, ranges)}"
+    if exact.within(limits):
+        return f"{node} is written in place"
+    return f"{_text(call.node, ranges)} reaches {_farthest(exact, limits)}"
 
 
 def _known(
@@ -184,29 +220,6 @@ def _why_not_source(
     if isinstance(value, torch.Tensor) and values == DTYPE_RANGES[value.dtype]:
         return f"{node} may hold any value of its dtype"
     return f"{node} reaches {_farthest(values, limits)}"
-
-
-def _why_not_call(
-    node: Node,
-    call: Call,
-    exact: IntegerRange | None,
-    outside: list[Step],
-    ranges: Mapping[Node, IntegerRange],
-    limits: IntegerRange,
-) -> str | None:
-    if outside:
-        step = outside[0]
-        return (
-            f"in {_text(call.node, ranges)}, {step.source} reaches "
-            f"{_farthest(step.values, limits)}"
-        )
-    if node not in ranges or ranges[node].within(limits):
-        return None
-    if exact in (None, DTYPE_RANGES[node.meta["val"].dtype]):
-        return f"nothing is known of the values of {_text(call.node, ranges)}"
-    if exact.within(limits):
-        return f"{node} is written in place"
-    return f"{_text(call.node, ranges)} reaches {_farthest(exact, limits)}"
 
 
 def _farthest(values: IntegerRange, limits: IntegerRange) -> int:
