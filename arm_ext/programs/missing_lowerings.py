@@ -20,6 +20,15 @@ TESTS = Gap(
     "isnan, isinf and fmod stay on the CPU",
     fix="isnan-isinf-fmod",
 )
+ROLL = Gap(
+    0, "roll-and-triangle", "roll and triu stay on the CPU", fix="roll-and-triangle"
+)
+CONSTANTS = Gap(
+    0,
+    "float64-and-constants",
+    "constant pow, masks and float64 stay on the CPU",
+    fix="float64-and-constants",
+)
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -146,3 +155,33 @@ def angle_wrapped_quantized():
     return Model(lambda m, x: torch.fmod(m.layers[0](x), 0.7), linear), (
         torch.randn(4, 8),
     )
+
+
+@ROLL.program("vgf", "ethos-u85-256", U55, expected=EXACT)
+def rolled():
+    """``roll`` of two dimensions."""
+    return Model(lambda m, x: x.roll((1, -3), (1, 2))), (torch.randn(2, 4, 8),)
+
+
+@ROLL.program("vgf", "ethos-u85-256", expected=EXACT)
+def upper_triangle():
+    """``triu`` of a score."""
+    return Model(lambda m, x: x.triu(1)), (torch.randn(2, 8, 8),)
+
+
+@CONSTANTS.program("vgf", "vgf-fp", "ethos-u85-256")
+def frequencies():
+    """Timestep embedding: frequencies in float64, rounded once."""
+
+    def forward(m, x):
+        fraction = torch.arange(8, dtype=torch.float64) / 8
+        return x * (10000**-fraction).to(torch.float32)
+
+    return Model(forward), (torch.randn(4, 8),)
+
+
+@CONSTANTS.program("vgf-fp", expected=EXACT)
+def one_rounding_in_float64():
+    """A product in float64, rounded to float32."""
+    model = Model(lambda m, x, y: (x.double() * y.double()).float())
+    return model, (torch.randn(4, 8), torch.randn(4, 8))

@@ -1,0 +1,131 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""What eager computes in float64, or from constants alone, stays on the CPU.
+
+The gap
+    ``pow.Scalar`` is in no list, and TOSA has no float64. So the frequencies of a
+    timestep or rotary embedding, ``base ** (arange(n) / n)``, are computed on the
+    CPU at every call, and so are causal masks, whose ``arange`` is int64.
+What is done
+    Before partitioning, ``FoldConstantsPass`` computes such constants once, in their
+    own dtype, and rounds once. ``NarrowFloat64Pass`` does in float32 what gives the
+    same number there: one op that rounds, on values that float32 has.
+    ``RewritePowScalarPass`` brings a computed exponent to TOSA's POW. Constants are
+    folded before annotation too, and no float64 is annotated: quantizing one throws.
+What is refused
+    Other float64 arithmetic at run time: a second rounding, or a constant that
+    float32 has not, would give other digits. It stays on the CPU, with the reason in
+    the partitioner's report.
+
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from arm_ext import fix
+from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._passes import run_before_annotation
+from arm_ext.fixes._support import check_first
+from arm_ext.operators import FLOAT, Operator, VGF
+from arm_ext.partitioner.float64_check import Float64Check, has_float64
+from arm_ext.passes.fold_constants_pass import FoldConstantsPass
+from arm_ext.passes.module_constants import ModuleConstants
+from arm_ext.passes.narrow_float64_pass import is_narrowing, NarrowFloat64Pass
+from arm_ext.passes.program_constants import ProgramConstants
+from arm_ext.passes.rewrite_pow_scalar_pass import is_pow_scalar, RewritePowScalarPass
+from arm_ext.patcher import Patcher
+from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
+    TOSA_PRO_FP_SupportList,
+)
+from executorch.exir.dialects._ops import ops as exir_ops
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassResult
+
+_POW = exir_ops.edge.aten.pow.Scalar
+
+OPERATORS = (
+    Operator(
+        "aten.pow",
+        FLOAT,
+        (VGF,),
+        "scalar base, positive where the exponent is computed; bf16 needs the "
+        "extension `bf16`",
+        RewritePowScalarPass,
+    ),
+    *(
+        Operator(
+            op,
+            (*FLOAT, "int32", "bool"),
+            (VGF,),
+            "static size; a bool of rank 2; bf16 needs the extension `bf16`",
+            FoldConstantsPass,
+        )
+        for op in ("aten.triu", "aten.tril")
+    ),
+)
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    del installed
+    if _POW in TOSA_PRO_FP_SupportList:
+        return fix.already_fixed("the support lists have pow.Scalar")
+    return fix.apply()
+
+
+def install(patcher: Patcher) -> None:
+    # Annotate.
+    run_before_annotation(patcher, lambda: _fold_what_is_not_quantized)
+    patcher.wrap(
+        "executorch.backends.arm.quantizer.arm_quantizer_utils:"
+        "_mark_node_as_quantized",
+        _annotate_no_float64,
+        parameters=("node", "input_qspec_map", "output_qspec", "is_quantized"),
+    )
+    # Accept, and lower.
+    check_first(patcher, lambda spec, program, reporter: Float64Check(reporter))
+    rewrite_before_partition(patcher, _matches, _rewrite)
+
+
+def _fold_what_is_not_quantized(graph_module: GraphModule) -> PassResult:
+    constants = ModuleConstants(graph_module, "_folded_constant")
+    return FoldConstantsPass(constants, _why_not_quantized)(graph_module)
+
+
+def _why_not_quantized(node: Node) -> str | None:
+    if node.target == torch.ops.aten.pow.Scalar:
+        return "the quantizer does not know pow.Scalar"
+    return "a float64 is not quantized" if has_float64(node) else None
+
+
+def _annotate_no_float64(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> None:
+    node = args[0] if args else kwargs["node"]
+    if has_float64(node):
+        wrapped(node, {}, None, False)
+    else:
+        wrapped(*args, **kwargs)
+
+
+def _matches(node: Node) -> bool:
+    """Whether a node is where float64 ends, or where constants begin."""
+    if node.op != "call_function":
+        return False
+    if is_pow_scalar(node) or is_narrowing(node):
+        return True
+    return not node.all_input_nodes and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
+    constants = ProgramConstants(program, "folded_constant")
+    changes = (
+        NarrowFloat64Pass(program, why_not),
+        FoldConstantsPass(constants, why_not),
+        RewritePowScalarPass(why_not),
+    )
+    return any([change(program.graph_module).modified for change in changes])

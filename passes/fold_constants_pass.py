@@ -1,0 +1,111 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from executorch.backends.arm._passes import ArmPass
+from executorch.backends.arm.constants import DQ_OPS, Q_OPS
+from executorch.exir.pass_base import ExportPass
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassResult
+
+from .module_constants import ModuleConstants
+from .program_constants import ProgramConstants
+
+
+class FoldConstantsPass(ArmPass):
+    """Fold what depends on constants only and would stay on the CPU.
+
+    The backend folds constants inside a delegate. What it does not take, a
+    ``pow.Scalar``, float64 or int64, never gets there and is computed on the CPU
+    every time. Here it is computed once, in its own dtype.
+
+    Input graph::
+
+        arange(8, dtype=float64) -> div(8) -> pow(10000, .) -> cast(float32) -> mul(x)
+
+    Output graph::
+
+        constant float32[8] -> mul(x)
+
+    A constant is folded only for a user that the partitioner takes with it. One that
+    is quantized is folded in front of its quantize.
+
+    Edge dialect, top-level graph, before partitioning; or ATen, before annotation. It
+    changes the program: hand it a copy.
+
+    Args:
+        constants (ProgramConstants | ModuleConstants): Reads and adds constants.
+        why_not (Callable[[Node], str | None]): Returns why the backend does not take
+            a node, or None if it does.
+
+    """
+
+    _passes_required_after: set[type[ExportPass]] = set()
+
+    def __init__(
+        self,
+        constants: ProgramConstants | ModuleConstants,
+        why_not: Callable[[Node], str | None],
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._constants = constants
+        self._why_not = why_not
+        self._foldable: set[Node] = set()
+        self._left: set[Node] = set()
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        for node in graph_module.graph.nodes:
+            self._classify(node)
+        left = [node for node in graph_module.graph.nodes if node in self._left]
+        modified = any([self._fold(node) for node in left])
+        if modified:
+            self._constants.remove_dead(reversed(left))
+            graph_module.recompile()
+        self._constants.remove_unused()
+        return PassResult(graph_module, modified)
+
+    # Check.
+
+    def _classify(self, node: Node) -> None:
+        """Note whether a node can be folded, and whether the CPU has a part in it."""
+        sources = [n for n in node.all_input_nodes if n.op == "call_function"]
+        if (
+            node.op != "call_function"
+            or node.target in (*Q_OPS, *DQ_OPS)
+            or not self._foldable.issuperset(sources)
+            or not self._constants.is_constant(node)
+        ):
+            return
+        self._foldable.add(node)
+        if not self._left.isdisjoint(sources) or self._why_not(node) is not None:
+            self._left.add(node)
+
+    # Rewrite: where a user is not taken with the constant either, put back.
+
+    def _fold(self, node: Node) -> bool:
+        users = [
+            user
+            for user in node.users
+            if user.op == "call_function" and user not in self._foldable
+        ]
+        if not users:
+            return False
+        # The evaluator skips a narrowing cast.
+        value = self._constants.value(node).to(node.meta["val"].dtype)
+        constant = self._constants.add(value)
+        return any([self._give(user, node, constant) for user in users])
+
+    def _give(self, user: Node, node: Node, constant: Node) -> bool:
+        user.replace_input_with(node, constant)
+        if self._why_not(user) is None:
+            return True
+        user.replace_input_with(constant, node)
+        return False
