@@ -19,7 +19,7 @@ from arm_ext import fix
 
 FLOAT = ("fp32", "fp16", "bf16")
 QUANTIZED = ("int8", "a16w8")
-DTYPES = (*FLOAT, *QUANTIZED, "int32", "int16", "bool")
+DTYPES = (*FLOAT, *QUANTIZED, "int64", "int32", "int16", "bool")
 
 VGF, U85, U55 = TARGETS = ("VGF", "Ethos-U85", "Ethos-U55")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.int32_forms import MOVES
+from arm_ext.passes.narrow_constant_index_pass import CONSTANT_INDEX_REJECT_KEY
 from arm_ext.passes.narrow_int64_pass import INT32_FORM_KEY, INT64_REJECT_KEY
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
@@ -64,6 +65,8 @@ class Int64Check(ReasonedCheck):
         self._spec = tosa_spec
 
     def why_not(self, node: Node) -> str | None:
+        if CONSTANT_INDEX_REJECT_KEY in node.meta:
+            return None  # that reason is closer
         if INT64_REJECT_KEY in node.meta:
             return f"it stays int64: {node.meta[INT64_REJECT_KEY]}"
         if INT32_FORM_KEY in node.meta:

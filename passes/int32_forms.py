@@ -213,11 +213,9 @@ _ARITHMETIC_FORMS: dict[Any, Form] = {
             _edge.mul.Tensor,
             _edge.neg.default,
             _edge.pow.Tensor_Scalar,
-            _edge.relu.default,
             _edge.remainder.Scalar,
             _edge.remainder.Tensor,
             _edge.sign.default,
-            _edge.slice_scatter.default,
             _edge.sub.Scalar,
             _edge.sub.Tensor,
             _edge.__lshift__.Scalar,
@@ -255,3 +253,8 @@ def int32_form(node: Node, arithmetic: bool) -> Form | None:
         return None
     made = node.meta["val"].dtype
     return _ARITHMETIC_FORMS[node.target] if made in _MADE else None
+
+
+def names_of_arithmetic() -> list[str]:
+    """Return the names of the ops that compute and have a form, no overload twice."""
+    return sorted({op.__name__.rsplit(".", 1)[0] for op in _ARITHMETIC_FORMS})

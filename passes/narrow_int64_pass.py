@@ -397,9 +397,12 @@ class _Narrowing:
     def _index_forms(self, node: Node, op: IndexOp) -> list[Form]:
         """Return the ways to read an int32 index; constants are not narrowed here."""
         indices = [index for index in op.indices if index is not None]
-        wide = [i for i in indices if _makes_int64(i) and not self._is_constant(i)]
-        if not wide and (_makes_int64(node) or self._why_not(node) is None):
-            return []
+        wide = [index for index in indices if _makes_int64(index)]
+        if not _makes_int64(node):
+            if wide and all(map(self._is_constant, wide)):
+                return []
+            if not wide and self._why_not(node) is None:
+                return []
 
         def same(node: Node, emitter: _Emitter) -> Call:
             args, kwargs = map_arg(

@@ -29,8 +29,10 @@ from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_first
+from arm_ext.operators import Operator, U85, VGF
 from arm_ext.partitioner.int64_check import Int64Check
 from arm_ext.passes.decompose_int_cumsum_pass import DecomposeIntCumsumPass
+from arm_ext.passes.int32_forms import names_of_arithmetic
 from arm_ext.passes.narrow_int64_pass import NarrowInt64Pass
 from arm_ext.passes.program_constants import ProgramConstants
 from arm_ext.patcher import Patcher
@@ -39,6 +41,20 @@ from executorch.backends.arm._passes.decompose_cumsum_pass import DecomposeCumsu
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
+
+OPERATORS = (
+    *(
+        Operator(
+            op,
+            ("int64",),
+            (VGF, U85),
+            "values, on the way to the result too, that provably fit int32",
+            NarrowInt64Pass,
+        )
+        for op in names_of_arithmetic()
+    ),
+    Operator("aten.cumsum", ("int32",), (VGF, U85), "none", DecomposeIntCumsumPass),
+)
 
 
 def needs(installed: fix.Installed) -> fix.Need:
