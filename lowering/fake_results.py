@@ -72,7 +72,9 @@ def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
     if _results.get() is None:
         return run()
     mode = _only_active_mode()
-    return run() if mode is None else call_in(mode, target, args, kwargs, run)
+    if mode is None:
+        return run()
+    return _recall((target, mode, "call"), args, kwargs, run)
 
 
 def call_in(
@@ -82,12 +84,20 @@ def call_in(
     kwargs: dict,
     run: Callable[[], Any],
 ) -> Any:
-    """Do what :func:`call` does, for an op that ``mode`` handles."""
+    """Do what :func:`call` does, for an op that ``mode`` handles.
+
+    The op is then past autograd: the same arguments may give another result.
+
+    """
+    return _recall((target, mode, "dispatched"), args, kwargs, run)
+
+
+def _recall(op: tuple, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
     active = _results.get()
-    if active is None or not _is_functional(target):
+    if active is None or not _is_functional(op[0]):
         return run()
     results, context = active
-    key, tensors = _key((target, context, mode), args, kwargs)
+    key, tensors = _key((op, context), args, kwargs)
     if key is None:
         return run()
     known = results.get(key)
@@ -123,7 +133,10 @@ def _key(
     op: Hashable, args: tuple, kwargs: dict
 ) -> tuple[Optional[tuple], list[FakeTensor]]:
     """Return what a result follows from, None where that cannot be said."""
-    key: list[Any] = [op, torch.is_grad_enabled()]
+    python_kernels = torch._C._dispatch_tls_is_dispatch_key_included(
+        torch._C.DispatchKey.PythonDispatcher
+    )
+    key: list[Any] = [op, torch.is_grad_enabled(), python_kernels]
     tensors: list[FakeTensor] = []
     to_visit: list[Any] = [kwargs, args]
     while to_visit:

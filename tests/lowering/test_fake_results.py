@@ -133,6 +133,16 @@ def test_grad_mode_counts(call):
     assert call(aten.relu.default, x).requires_grad
 
 
+def test_autograd_counts(call):
+    """The same arguments give another result above autograd than below it."""
+    x, mode = torch.empty(2, requires_grad=True), torch.empty(0).fake_mode
+    below = fake_results.call_in(
+        mode, aten.relu.default, (x,), {}, lambda: torch.empty(2)
+    )
+    assert not below.requires_grad
+    assert call(aten.relu.default, x).requires_grad
+
+
 @pytest.mark.parametrize("op", [aten.relu_.default, aten.view.default])
 def test_ops_that_write_or_alias_always_run(call, op):
     args = ([4],) if op is aten.view.default else ()
