@@ -9,7 +9,8 @@
     python -m arm_ext.benchmarks.lowering --models blocks-25 blocks-50 --targets vgf
 
 A model is a family and a size: ``blocks`` (the report's, with one op each that stays
-on the CPU), ``resnet18`` (the size of the image) or ``transformer`` (layers); a target
+on the CPU), ``resnet18`` (the size of the image), ``transformer`` (layers), ``diamonds``
+(a ladder of them, in one delegate) or ``chain`` (ops, every second on the CPU); a target
 is ``vgf`` in float or ``ethos-u85-256`` in INT8. What is timed is
 ``to_edge_transform_and_lower`` of an exported (and quantized) program, in a fresh
 process for each of
@@ -114,6 +115,32 @@ class Layer(nn.Module):
         return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
 
 
+class Diamonds(nn.Module):
+    """A ladder of diamonds: two ops on one input, joined by a third."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def forward(self, x):
+        for _ in range(self.count):
+            x = torch.relu(x) + torch.sigmoid(x)
+        return x
+
+
+class Chain(nn.Module):
+    """A chain of ops, every second of which stays on the CPU."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def forward(self, x):
+        for i in range(self.count):
+            x = torch.atan2(x, x) if i % 2 else torch.sigmoid(x)
+        return x
+
+
 FAMILIES = {
     "blocks": lambda n: (Blocks(n), torch.randn(1, 32)),
     "resnet18": lambda n: (resnet18(), torch.randn(1, 3, n, n)),
@@ -121,6 +148,8 @@ FAMILIES = {
         nn.Sequential(*(Layer() for _ in range(n))),
         torch.randn(1, 16, 64),
     ),
+    "diamonds": lambda n: (Diamonds(n), torch.randn(1, 32)),
+    "chain": lambda n: (Chain(n), torch.randn(1, 32)),
 }
 
 
@@ -193,7 +222,17 @@ def compare(model, target, modes):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--models", nargs="+", default=["blocks-25", "blocks-50", "transformer-4"]
+        "--models",
+        nargs="+",
+        default=[
+            "blocks-50",
+            "blocks-100",
+            "blocks-200",
+            "resnet18-64",
+            "transformer-12",
+            "diamonds-50",
+            "chain-50",
+        ],
     )
     parser.add_argument(
         "--targets", nargs="+", default=["vgf", "ethos-u85-256"], choices=TARGETS
@@ -201,7 +240,7 @@ def main(argv=None):
     parser.add_argument(
         "--modes",
         nargs="+",
-        default=["stock", "fast"],
+        default=["partitioner", "fast"],
         choices=MODES,
         help="what to measure; fast is always measured",
     )
