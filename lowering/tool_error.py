@@ -15,6 +15,7 @@ import torch
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.exir import to_edge
 from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.pass_base import ExportPass
 from torch.fx import Node
 
 # ``torch.fx`` appends the node and the trace of the model to a message.
@@ -22,6 +23,7 @@ _WHILE_EXECUTING = re.compile(r"\s*While executing %(\w+)\b.*", re.DOTALL)
 _QUOTED = re.compile(r"['\"](\w+)['\"]")
 _STDERR = re.compile(r"^Stderr:\n(.*?)^Stdout:", re.DOTALL | re.MULTILINE)
 _MOST = 400  # characters
+_PACKAGES = ("arm_ext", "executorch", "torch")
 
 
 def tool_words(error: BaseException) -> str:
@@ -72,6 +74,22 @@ def _node_at_hand(error: BaseException) -> Node | None:
         if isinstance(node, Node) and node.op == "call_function":
             found = node
     return found
+
+
+def is_of_a_foreign_pass(error: BaseException) -> bool:
+    """Whether a pass raised it that is neither executorch's nor ours.
+
+    That is a bug in the user's own code, which has to see it.
+
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self")
+        call = type(owner).call if isinstance(owner, ExportPass) else None
+        if getattr(call, "__code__", None) is frame.f_code:
+            return call.__module__.partition(".")[0] not in _PACKAGES
+    return False
 
 
 def _made_from(derived: Node | None, nodes: Mapping[str, Node]) -> tuple[str, ...]:

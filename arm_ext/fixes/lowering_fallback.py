@@ -16,8 +16,8 @@ What is done
     what the tool said. A lowering without an error is what it was.
 What is refused
     An error that the backend has with any program, such as a converter that is missing
-    or a flag that Vela does not know, is raised. With ``arm_ext.apply(strict=True)``
-    every error is.
+    or a flag that Vela does not know, is raised, and one in a pass that is neither
+    executorch's nor ours. With ``arm_ext.apply(strict=True)`` every error is.
 
 """
 
@@ -35,7 +35,12 @@ from arm_ext.fixes._support import check_first
 from arm_ext.fixes._warnings import warn, warn_of_nothing, warn_once_each
 from arm_ext.lowering.delegation_tags import control_flow_bodies
 from arm_ext.lowering.fallback import alike_in, Failure, offenders
-from arm_ext.lowering.tool_error import named_nodes, tool_words, works_at_all
+from arm_ext.lowering.tool_error import (
+    is_of_a_foreign_pass,
+    named_nodes,
+    tool_words,
+    works_at_all,
+)
 from arm_ext.partitioner.excluded_check import ExcludedCheck, is_quantize_or_dequantize
 from arm_ext.partitioner.source import source_of
 from arm_ext.patcher import Patcher
@@ -159,6 +164,8 @@ def _preprocess(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # Vela leaves by SystemExit
+        if is_of_a_foreign_pass(error):
+            raise
         is_first = attempt.only is None and not attempt.failures
         if is_first and not works_at_all(wrapped, compile_specs):
             raise

@@ -173,6 +173,15 @@ def test_a_pass_that_fails_on_the_tosa_backend(monkeypatch):
     check(edge, module, X)
 
 
+def test_a_pass_of_the_users_raises(monkeypatch):
+    def fails(self, graph_module):
+        raise ValueError("broken on purpose")
+
+    monkeypatch.setattr(DecomposeSinhPass, "call", fails)
+    with pytest.raises(Exception, match="DecomposeSinhPass|broken"):
+        whole(Sinh(), X)
+
+
 class Sinh(torch.nn.Module):
     def forward(self, x):
         return torch.sinh(x)
