@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from executorch.backends.arm._passes import ArmPass
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.exir.pass_base import ExportPass
@@ -34,7 +35,8 @@ class FoldConstantsPass(ArmPass):
         constant float32[8] -> mul(x)
 
     A constant is folded only for a user that the partitioner takes with it. One that
-    is quantized is folded in front of its quantize.
+    is quantized is folded in front of its quantize. An int64 beyond int32 stays: the
+    backend casts an int64 constant without a look at its values.
 
     Edge dialect, top-level graph, before partitioning; or ATen, before annotation. It
     changes the program: hand it a copy.
@@ -100,6 +102,8 @@ class FoldConstantsPass(ArmPass):
             return False
         # The evaluator skips a narrowing cast.
         value = self._constants.value(node).to(node.meta["val"].dtype)
+        if not _is_kept_by_int32(value):
+            return False
         constant = self._constants.add(value)
         return any([self._give(user, node, constant) for user in users])
 
@@ -109,3 +113,10 @@ class FoldConstantsPass(ArmPass):
             return True
         user.replace_input_with(constant, node)
         return False
+
+
+def _is_kept_by_int32(value: torch.Tensor) -> bool:
+    """Whether a constant is no int64, or loses nothing as the int32 it becomes."""
+    return value.dtype != torch.int64 or torch.equal(
+        value.to(torch.int32).to(torch.int64), value
+    )

@@ -120,6 +120,13 @@ def test_a_computed_exponent():
     assert result.covered.compute_ops == ("aten.pow.Scalar",)
 
 
+def test_an_int64_beyond_int32_is_not_folded():
+    x = torch.tensor([0, 1, 2], dtype=torch.int32)
+    model = Call(lambda x: (x == torch.arange(3) * 2**32, x == torch.arange(3) * 2))
+    result = lower_and_run(model, (x,), VGF)
+    assert all(torch.equal(a, b) for a, b in zip(result.got, result.wanted))
+
+
 def test_stock_leaves_constants_on_the_cpu():
     with arm_ext.patched(only=()):
         left = coverage(lower(Call(_constants), (X,), FP)).compute_ops
