@@ -17,7 +17,7 @@ from arm_ext.coverage import coverage, Coverage, left_op, LeftOp, reject_reasons
 from arm_ext.patcher import Patcher
 from arm_ext.programs._program import Case, Expected, Flow, Left, Outcome
 from arm_ext.targets import Target, TARGETS
-from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge
+from executorch.exir import EdgeCompileConfig, to_edge
 from torch.export import export, ExportedProgram
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import (
