@@ -119,6 +119,9 @@ class R:
         self.ends = None if lo is None else torch.tensor([lo, lo if hi is None else hi])
         self.example = torch.ones(shape, dtype=dtype)  # divides, and is a place
 
+    def __repr__(self):  # in the names of tests, which all processes agree on
+        return f"R({[] if self.ends is None else self.ends.tolist()})"
+
 
 def one_op(target, *args, output=None, **kwargs):
     """Return the node of a call, and the ranges of its graph."""
