@@ -554,7 +554,9 @@ def _count_from_the_front(
         raise Refused(f"{index} may be negative, and it indexes a dimension of {size}")
     value = index.meta["val"]
     negative = emitter.insert((_edge.lt.Scalar, (index, 0), {}), value.to(torch.bool))
-    counted = emitter.insert((_edge.add.Tensor, (index, size), {}), value)
+    full = (_edge.full.default, ([1] * value.dim(), size), {"dtype": torch.int32})
+    places = emitter.insert(full, value.new_full([1] * value.dim(), size))
+    counted = emitter.insert((_edge.add.Tensor, (index, places), {}), value)
     return emitter.insert((_edge.where.self, (negative, counted, index), {}), value)
 
 
