@@ -14,8 +14,8 @@ What is done
     The quantize joins the partition that makes its value.
 What is refused
     Every delegate's declared inputs and outputs are compared with its TOSA graph
-    when it is lowered, and a difference is an error that names the tensor, not a
-    wrong ``.pte``.
+    when it is lowered. One that differs is not built, with an error that names the
+    tensor: ``lowering-fallback`` leaves its ops on the CPU, strict mode raises it.
 
 """
 

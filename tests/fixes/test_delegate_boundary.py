@@ -141,14 +141,19 @@ def test_shapes_that_tosa_writes_otherwise():
     assert image.same_shape((1, 4, 5, 3)) and not image.same_shape((1, 3, 20))
 
 
-def test_wrong_boundary_stops_the_lowering(monkeypatch):
+def test_delegate_with_a_wrong_boundary_is_not_built(monkeypatch):
     """As stock would go on with it."""
     monkeypatch.setattr(
         "arm_ext.fixes.delegate_boundary.quantize_where_made", lambda *_: None
     )
     module = quantize(model(shared_split), (X,), U85)
-    with pytest.raises(RuntimeError, match="declares its output .* as torch.float32"):
+    wrong = "declares its output .* as torch.float32"
+    with arm_ext.patched(strict=True), pytest.raises(RuntimeError, match=wrong):
         lower(module, (X,), U85)
+    with pytest.warns(UserWarning, match=wrong):
+        edge = lower(module, (X,), U85)  # without it
+    for actual, expected in zip(verify.run(edge, X), module(X), strict=True):
+        assert (actual - expected).abs().max() < 0.05  # a quantization step
 
 
 # Random quantized graphs
