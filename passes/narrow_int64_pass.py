@@ -399,7 +399,7 @@ class _Narrowing:
         indices = [index for index in op.indices if index is not None]
         wide = [index for index in indices if _makes_int64(index)]
         if not _makes_int64(node):
-            if wide and all(map(self._is_constant, wide)):
+            if all(map(self._is_constant, wide or indices)):
                 return []
             if not wide and self._why_not(node) is None:
                 return []

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ class ProgramConstants(ConstantEvaluator):
     def add(self, value: torch.Tensor) -> Node:
         """Return the placeholder of a tensor; equal tensors share one."""
         value = value.contiguous()
-        key = (value.dtype, value.shape, repr(value.tolist()))
+        key = (value.dtype, value.shape, _digest(value))
         if key not in self._added or self._added[key]._erased:
             self._added[key] = _add_constant(self._program, value, self._prefix)
         return self._added[key]
@@ -63,8 +64,17 @@ class ProgramConstants(ConstantEvaluator):
         self.remove_dead(list(self._added.values()))
 
 
+def _digest(value: torch.Tensor) -> bytes:
+    """Return what tells the bytes of contiguous tensors apart."""
+    return sha256(value.detach().reshape(-1).view(torch.uint8).numpy()).digest()
+
+
 def _is_removable(program: ExportedProgram, node: Node) -> bool:
     signature = program.graph_signature
+    targets = [spec.target for spec in signature.input_specs]
+    (own,) = (s.target for s in signature.input_specs if s.arg.name == node.name)
+    if targets.count(own) > 1:
+        return False  # another placeholder reads the same constant
     if node.name in signature.inputs_to_buffers:
         name = signature.inputs_to_buffers[node.name]
         return name not in signature.buffers_to_mutate.values()
