@@ -491,9 +491,11 @@ class _Narrowing:
         """Whether a member is beside what a delegate may hold without the island."""
         if member.moves and not _makes_int64(member.node):
             return True
+        source = index_source(member.node)
+        inputs = member.inputs if source is None else source.all_input_nodes
         return (member.moves or member.stays) and any(
             not _makes_int64(value) and not self._is_constant(value)
-            for value in member.inputs
+            for value in inputs
             if isinstance(value.meta.get("val"), torch.Tensor)
         )
 
