@@ -56,7 +56,7 @@ class Keeps(torch.nn.Module):
         return torch.nn.functional.selu(x * 2.0) + 1.0
 
 
-X = torch.randn(3, 8)
+X = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
 
 
 def reject(monkeypatch, backend, op, error=None):
@@ -207,7 +207,7 @@ def test_what_it_decomposes_into_may_be_delegated(monkeypatch):
     edge, covered, (said,) = run(lambda: whole(Keeps(), X))
     assert covered.delegates == 1 and covered.cpu_ops == ()
     assert "aten_selu_default" in said
-    check(edge, Keeps(), X)
+    check(edge, Keeps(), X, atol=1e-4)  # expm1, as the backend approximates it
 
 
 @pytest.mark.parametrize(
