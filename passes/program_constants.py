@@ -66,7 +66,9 @@ class ProgramConstants(ConstantEvaluator):
 
 def _digest(value: torch.Tensor) -> bytes:
     """Return what tells the bytes of contiguous tensors apart."""
-    return sha256(value.detach().reshape(-1).view(torch.uint8).numpy()).digest()
+    # A dimension of size 1 may have any stride, which view() minds.
+    elements = value.detach().as_strided((value.numel(),), (1,))
+    return sha256(elements.view(torch.uint8).numpy()).digest()
 
 
 def _is_removable(program: ExportedProgram, node: Node) -> bool:
