@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from arm_ext.passes.index_sources import ARG_OPS, argument, is_call
 from executorch.backends.arm.constants import DQ_OPS
 from executorch.backends.arm.operator_support.tosa_supported_operators import (
     is_quantized,
 )
 from executorch.backends.arm.tosa.specification import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
@@ -55,20 +54,8 @@ def why_not_dtype(dtype: torch.dtype, spec: TosaSpecification) -> str | None:
     return None
 
 
-class ArgMinMaxCheck(ReasonedCheck):
-    """Reject the ``argmin`` and ``argmax`` that cannot be lowered.
-
-    Args:
-        tosa_spec (TosaSpecification): The specification to lower for.
-        reporter (WhyNoPartitionReporter): Takes the reasons.
-
-    """
-
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._tosa_spec = tosa_spec
+class ArgMinMaxCheck(TargetCheck):
+    """Reject the ``argmin`` and ``argmax`` that cannot be lowered."""
 
     def why_not(self, node: Node) -> str | None:
         if not is_call(node, ARG_OPS):

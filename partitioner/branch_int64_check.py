@@ -7,13 +7,11 @@
 from __future__ import annotations
 
 import torch
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
-from executorch.backends.arm.tosa import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from torch.fx import Node
 
 
-class BranchInt64Check(ReasonedCheck):
+class BranchInt64Check(TargetCheck):
     """Reject what reads an int64 constant in a branch that stays on the CPU.
 
     Such a constant is an attribute of the branch and becomes an input of the
@@ -22,14 +20,8 @@ class BranchInt64Check(ReasonedCheck):
 
     """
 
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._stays_on_cpu = not tosa_spec.support_extension("cf")
-
     def why_not(self, node: Node) -> str | None:
-        if not self._stays_on_cpu:
+        if self._tosa_spec.support_extension("cf"):
             return None
         for constant in node.all_input_nodes:
             if _is_int64_attribute(constant):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from arm_ext.passes.int32_forms import MOVES
 from arm_ext.passes.narrow_constant_index_pass import CONSTANT_INDEX_REJECT_KEY
 from arm_ext.passes.narrow_int64_pass import INT32_FORM_KEY, INT64_REJECT_KEY
-from executorch.backends.arm.tosa import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
 
@@ -49,20 +47,8 @@ _NOT_ON_U55 = (
 )
 
 
-class Int64Check(ReasonedCheck):
-    """Reject the int64 that has no int32 form, and forms that are not exact.
-
-    Args:
-        tosa_spec (TosaSpecification): What the target has.
-        reporter (WhyNoPartitionReporter): Takes the reason of a rejected node.
-
-    """
-
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._spec = tosa_spec
+class Int64Check(TargetCheck):
+    """Reject the int64 that has no int32 form, and forms that are not exact."""
 
     def why_not(self, node: Node) -> str | None:
         if CONSTANT_INDEX_REJECT_KEY in node.meta:
@@ -74,8 +60,8 @@ class Int64Check(ReasonedCheck):
         return None
 
     def _why_not_exact(self, target: Any) -> str | None:
-        if not self._spec.support_integer() and target not in _FP_OPS:
+        if not self._tosa_spec.support_integer() and target not in _FP_OPS:
             return f"{target.__name__} on int32 needs the INT profile"
-        if self._spec.is_U55_subset and target in _NOT_ON_U55:
+        if self._tosa_spec.is_U55_subset and target in _NOT_ON_U55:
             return f"Ethos-U55 has no {target.__name__} on int32"
         return None

@@ -10,15 +10,13 @@ import math
 from typing import Any
 
 import torch
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from arm_ext.passes.decompose_fmod_pass import divisor_in, FMOD, LEAST_DIVISOR
 from arm_ext.passes.decompose_isnan_isinf_pass import ISINF, ISNAN
 from executorch.backends.arm.constants import DQ_OPS
 from executorch.backends.arm.operator_support.tosa_supported_operators import (
     is_quantized,
 )
-from executorch.backends.arm.tosa.specification import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
 
@@ -28,20 +26,8 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 _INT32 = torch.iinfo(torch.int32)
 
 
-class IsNanIsInfFmodCheck(ReasonedCheck):
-    """Reject the ``fmod``, ``isnan`` and ``isinf`` that cannot be lowered.
-
-    Args:
-        tosa_spec (TosaSpecification): The specification to lower for.
-        reporter (WhyNoPartitionReporter): Takes the reasons.
-
-    """
-
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._tosa_spec = tosa_spec
+class IsNanIsInfFmodCheck(TargetCheck):
+    """Reject the ``fmod``, ``isnan`` and ``isinf`` that cannot be lowered."""
 
     def why_not(self, node: Node) -> str | None:
         if node.op != "call_function":

@@ -10,6 +10,7 @@ import abc
 from collections.abc import Mapping
 
 import torch
+from executorch.backends.arm.tosa.specification import TosaSpecification
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
@@ -39,3 +40,19 @@ class ReasonedCheck(OperatorSupportBase):
         if reason is not None:
             self._reporter.report_reject(node, reason)
         return reason is None
+
+
+class TargetCheck(ReasonedCheck):
+    """A check that depends on what is lowered for.
+
+    Args:
+        tosa_spec (TosaSpecification): The specification to lower for.
+        reporter (WhyNoPartitionReporter): Takes the reason of a rejected node.
+
+    """
+
+    def __init__(
+        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
+    ) -> None:
+        super().__init__(reporter)
+        self._tosa_spec = tosa_spec

@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import torch
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
-from executorch.backends.arm.tosa import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
 
@@ -21,7 +19,7 @@ _RESHAPED = (
 )
 
 
-class SymbolicLinearCheck(ReasonedCheck):
+class SymbolicLinearCheck(TargetCheck):
     """Reject a matrix product with a symbolic size, unless TOSA has shape ops.
 
     Its lowering reshapes the operands, which takes TOSA's shape extension where a
@@ -30,14 +28,8 @@ class SymbolicLinearCheck(ReasonedCheck):
 
     """
 
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._has_shape_ops = tosa_spec.support_extension("shape")
-
     def why_not(self, node: Node) -> str | None:
-        if self._has_shape_ops or node.target not in _RESHAPED:
+        if node.target not in _RESHAPED or self._tosa_spec.support_extension("shape"):
             return None
         if not any(map(_is_symbolic, (node, *node.all_input_nodes))):
             return None

@@ -8,34 +8,20 @@ from __future__ import annotations
 
 import operator
 from arm_ext.partitioner.arg_min_max_check import dtype_in_delegate, why_not_dtype
-from arm_ext.partitioner.reasoned_check import ReasonedCheck
+from arm_ext.partitioner.reasoned_check import TargetCheck
 from arm_ext.passes.decompose_topk_pass import selection_of
 from arm_ext.passes.index_sources import is_call, SELECTION_OPS
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 from executorch.backends.arm.operator_support.tosa_supported_operators import (
     is_quantized,
 )
-from executorch.backends.arm.tosa.specification import TosaSpecification
-from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.fx import Node
 
 _MOST_ELEMENTS = 4096
 
 
-class TopKCheck(ReasonedCheck):
-    """Reject the ``topk``, ``sort`` and ``kthvalue`` that cannot be lowered.
-
-    Args:
-        tosa_spec (TosaSpecification): The specification to lower for.
-        reporter (WhyNoPartitionReporter): Takes the reasons.
-
-    """
-
-    def __init__(
-        self, tosa_spec: TosaSpecification, reporter: WhyNoPartitionReporter
-    ) -> None:
-        super().__init__(reporter)
-        self._tosa_spec = tosa_spec
+class TopKCheck(TargetCheck):
+    """Reject the ``topk``, ``sort`` and ``kthvalue`` that cannot be lowered."""
 
     def why_not(self, node: Node) -> str | None:
         if not is_call(node, SELECTION_OPS):

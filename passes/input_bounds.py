@@ -14,21 +14,9 @@ from torch.fx import Graph, Node
 
 from .index_ops import IndexOp, match
 from .index_sources import is_call
+from .int32_forms import WHOLE_MOVES
 
 _edge = exir_ops.edge.aten
-# They hand on every element.
-_WHOLE = (
-    _edge.alias_copy.default,
-    _edge.clone.default,
-    _edge.permute_copy.default,
-    _edge.squeeze_copy.dim,
-    _edge.squeeze_copy.dims,
-    _edge.t_copy.default,
-    _edge.transpose_copy.int,
-    _edge.unsqueeze_copy.default,
-    _edge.view_copy.default,
-    exir_ops.edge.dim_order_ops._clone_dim_order.default,
-)
 _COUNT_FROM_THE_END = (_edge.index.Tensor, _edge.index_put.default)
 
 
@@ -58,7 +46,7 @@ def input_bounds(
 
 def _bounds_by_use(node: Node) -> Iterator[tuple[int, int]]:
     for user in node.users:
-        if is_call(user, _WHOLE):
+        if is_call(user, WHOLE_MOVES):
             yield from _bounds_by_use(user)
         elif (op := match(user)) is not None and node in op.indices:
             size = indexed_size(op, node)

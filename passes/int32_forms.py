@@ -147,19 +147,11 @@ def _with_int32(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 # Ops ---------------------------------------------------------------------------------
 
-# Ops that move the elements of their inputs and compute nothing.
-MOVES = (
+# Ops that hand on every element, each once and in another form or order.
+WHOLE_MOVES = (
     _edge.alias_copy.default,
-    _edge.cat.default,
     _edge.clone.default,
-    _edge.expand_copy.default,
-    _edge.flip.default,
     _edge.permute_copy.default,
-    _edge.repeat.default,
-    _edge.select_copy.int,
-    _edge.slice_copy.Tensor,
-    _edge.split_copy.Tensor,
-    _edge.split_with_sizes_copy.default,
     _edge.squeeze_copy.dim,
     _edge.squeeze_copy.dims,
     _edge.t_copy.default,
@@ -167,6 +159,18 @@ MOVES = (
     _edge.unsqueeze_copy.default,
     _edge.view_copy.default,
     exir_ops.edge.dim_order_ops._clone_dim_order.default,
+)
+# Ops that move the elements of their inputs and compute nothing.
+MOVES = (
+    *WHOLE_MOVES,
+    _edge.cat.default,
+    _edge.expand_copy.default,
+    _edge.flip.default,
+    _edge.repeat.default,
+    _edge.select_copy.int,
+    _edge.slice_copy.Tensor,
+    _edge.split_copy.Tensor,
+    _edge.split_with_sizes_copy.default,
     operator.getitem,
 )
 
