@@ -342,6 +342,8 @@ def check_apart(program: Program) -> str | None:
 
 
 def _check_and_send(program: Program, send: Any) -> None:
+    # Of the threads that the parent computed with, none lives on after a fork.
+    torch.set_num_threads(1)
     null = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):  # the compilers and the reference model write there
         os.dup2(null, descriptor)

@@ -93,3 +93,16 @@ def test_wrong_numbers_and_errors_are_found(monkeypatch):
 def test_a_crash_is_found(monkeypatch):
     monkeypatch.setattr(fuzz, "check", lambda program: os._exit(3))
     assert "ends with 3" in fuzz.check_apart(program("sin(x)"))
+
+
+def test_a_process_that_computed_in_threads_can_be_forked(monkeypatch):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        big = torch.ones(1 << 20)
+        big.exp()
+        monkeypatch.setattr(fuzz, "check", lambda program: str(big.exp().numel()))
+        monkeypatch.setattr(fuzz, "_SECONDS", 20)
+        assert fuzz.check_apart(program("sin(x)")) == str(1 << 20)
+    finally:
+        torch.set_num_threads(threads)
