@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from arm_ext._engine import installed_versions
-from arm_ext.programs import Case, cases, Left, Outcome, shortfalls
+from arm_ext.programs import (
+    Case,
+    cases,
+    Left,
+    Outcome,
+    policies,
+    POLICIES,
+    Policy,
+    shortfalls,
+)
 from arm_ext.programs.workers import run_both, Side, WorkerFailed
 from rich.console import Console, Group
 from rich.padding import Padding
@@ -82,6 +91,11 @@ def add(commands: Any) -> None:
         help="run on this target only; may be repeated",
     )
     parser.add_argument(
+        "--policies",
+        action="store_true",
+        help="run LeRobot's policies as well, which take minutes; --only finds them",
+    )
+    parser.add_argument(
         "--verbose",
         action="store_true",
         help="give every reason, and line, of every op that either side leaves",
@@ -94,7 +108,7 @@ def add(commands: Any) -> None:
 def check(args: argparse.Namespace) -> int:
     """Run the command and return its exit status."""
     console = Console()
-    chosen = _choose(args.only, args.target)
+    chosen = _choose(args.only, args.target, args.policies)
     if not chosen:
         return _cannot("no reference program matches; --list names them")
     if args.list:
@@ -122,14 +136,20 @@ def check(args: argparse.Namespace) -> int:
     return int(any(row.verdict is Verdict.WORSE for row in rows))
 
 
-def _choose(only: Sequence[str] | None, targets: Sequence[str] | None) -> list[Case]:
+def _choose(
+    only: Sequence[str] | None,
+    targets: Sequence[str] | None,
+    policies: bool = False,
+) -> list[Case]:
     def wanted(case: Case) -> bool:
         # "index" is the gap, "index/neg" and "neg" programs of it.
         names = (case.name, case.program.name.partition("/")[2])
         named = not only or any(n.startswith(o) for o in only for n in names)
         return named and (not targets or case.target in targets)
 
-    return [case for case in cases() if wanted(case)]
+    # Policies take minutes, so they are to be asked for.
+    everything = cases() + (cases(POLICIES) if only or policies else [])
+    return [case for case in everything if wanted(case)]
 
 
 def _cannot(reason: str) -> int:
@@ -144,6 +164,9 @@ def _missing(chosen: Sequence[Case]) -> str | None:
             "executorch is not installed; "
             "`pip install 'executorch-arm-ext[executorch]'` brings the tested release"
         )
+    if any(isinstance(case.program.gap, Policy) for case in chosen):
+        if reason := policies.missing():
+            return reason
     if any(case.target.startswith("vgf") for case in chosen):
         from arm_ext import toolchain
 
@@ -207,9 +230,8 @@ def _tables(rows: Sequence[Row], width: int) -> Iterator[Text | Table]:
     layout = _Layout.for_rows(rows, width)
     yield layout.table(["program", "target", "stock", "patched", ""], "bold")
     for gap, group in itertools.groupby(rows, lambda row: row.case.program.gap):
-        state = f"closed by {gap.fix}" if gap.fix else "open"
         yield Text.assemble(
-            "\n", (gap.name, "bold"), f": {gap.title} ", (f"({state})", "dim")
+            "\n", (gap.name, "bold"), f": {gap.title} ", (f"({gap.state})", "dim")
         )
         table = layout.table()
         program = None

@@ -18,6 +18,8 @@ from arm_ext.programs._program import (
     Gap,
     Left,
     Outcome,
+    POLICIES,
+    Policy,
     Program,
     PROGRAMS,
     shortfalls,
@@ -34,6 +36,7 @@ from arm_ext.programs import missing_extension  # noqa: F401
 from arm_ext.programs import partition_time  # noqa: F401
 from arm_ext.programs import preserved_ops  # noqa: F401
 from arm_ext.programs import fallback  # noqa: F401
+from arm_ext.programs import policies  # noqa: F401
 
 # isort: on
 
@@ -45,6 +48,8 @@ __all__ = [
     "Gap",
     "Left",
     "Outcome",
+    "POLICIES",
+    "Policy",
     "Program",
     "PROGRAMS",
     "shortfalls",

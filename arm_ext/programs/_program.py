@@ -5,7 +5,7 @@
 """What a reference program is, what is expected of it, and the list of all."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import FunctionType
@@ -99,10 +99,48 @@ class Gap:
         def register(build: Build) -> Build:
             name = f"{self.name}/{build.__name__.replace('_', '-')}"
             summary = (build.__doc__ or "").strip().replace("``", "")
-            PROGRAMS.append(Program(name, summary, self, build, targets, **options))
+            self._list.append(Program(name, summary, self, build, targets, **options))
             return build
 
         return register
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no fix claims to close it yet."""
+        return self.fix is None
+
+    @property
+    def state(self) -> str:
+        """The state of the gap in words."""
+        return "open" if self.is_open else f"closed by {self.fix}"
+
+    @property
+    def _list(self) -> "list[Program]":
+        return PROGRAMS
+
+
+class Policy(Gap):
+    """A whole policy of a robot: its programs are the parts it is exported as.
+
+    All fixes together are to lower it, so that none of them closes it, and it is
+    run when asked for only: a part takes up to a minute.
+
+    """
+
+    def __init__(self, name: str, title: str) -> None:
+        super().__init__(0, name, title)
+
+    @property
+    def is_open(self) -> bool:
+        return False
+
+    @property
+    def state(self) -> str:
+        return "a policy"
+
+    @property
+    def _list(self) -> "list[Program]":
+        return POLICIES
 
 
 @dataclass(frozen=True)
@@ -159,7 +197,7 @@ class Case:
     @property
     def is_open(self) -> bool:
         """Whether no fix claims to close the gap yet."""
-        return self.program.gap.fix is None and not self.is_control
+        return self.program.gap.is_open and not self.is_control
 
     @property
     def expected(self) -> Expected:
@@ -167,11 +205,12 @@ class Case:
 
 
 PROGRAMS: list[Program] = []
+POLICIES: list[Program] = []
 
 
-def cases() -> list[Case]:
+def cases(programs: Sequence[Program] = PROGRAMS) -> list[Case]:
     """Return every program on every of its targets, in order."""
-    return [Case(program, target) for program in PROGRAMS for target in program.targets]
+    return [Case(program, target) for program in programs for target in program.targets]
 
 
 @dataclass(frozen=True)
