@@ -59,7 +59,13 @@ def remembered(context: Hashable = None) -> Iterator[None]:
         _results.reset(token)
 
 
-def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
+def call(
+    target: Any,
+    args: tuple,
+    kwargs: dict,
+    run: Callable[[], Any],
+    spare: Any = None,
+) -> Any:
     """Return ``run()``, or the same made from an earlier result.
 
     Args:
@@ -67,6 +73,8 @@ def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
         args (tuple): Its arguments.
         kwargs (dict): Its keyword arguments.
         run (Callable): Calls the op.
+        spare (Any): A fake tensor that nobody needs any longer. It is handed out,
+            with its memory to itself, instead of a new one of its layout.
 
     """
     if _results.get() is None:
@@ -74,7 +82,7 @@ def call(target: Any, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
     mode = _only_active_mode()
     if mode is None:
         return run()
-    return _recall((target, mode, "call"), args, kwargs, run)
+    return _recall((target, mode, "call"), args, kwargs, run, spare)
 
 
 def call_in(
@@ -92,7 +100,9 @@ def call_in(
     return _recall((target, mode, "dispatched"), args, kwargs, run)
 
 
-def _recall(op: tuple, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any:
+def _recall(
+    op: tuple, args: tuple, kwargs: dict, run: Callable[[], Any], spare: Any = None
+) -> Any:
     active = _results.get()
     if active is None or not _is_functional(op[0]):
         return run()
@@ -102,7 +112,7 @@ def _recall(op: tuple, args: tuple, kwargs: dict, run: Callable[[], Any]) -> Any
         return run()
     known = results.get(key)
     if known is not None:
-        return _renew(known)
+        return spare if _is_made(spare, known, tensors) else _renew(known)
     result = run()
     if _can_be_made(result, tensors):
         results[key] = _description(result)
@@ -219,6 +229,14 @@ def _description(result: Any) -> Any:
     if type(result) in (list, tuple):
         return type(result)(map(_description, result))
     return result if type(result) is int else _Layout.of(result)
+
+
+def _is_made(spare: Any, description: Any, arguments: list[FakeTensor]) -> bool:
+    return (
+        type(spare) is FakeTensor
+        and _can_be_made(spare, arguments)
+        and _Layout.of(spare) == description
+    )
 
 
 def _renew(description: Any) -> Any:

@@ -17,6 +17,7 @@ Here: the same passes on the same graphs, with the repetition taken out:
 * ``deferred_code``: the code of a module is generated when it is looked at.
 * ``graph_order``: nodes are moved where they were copied.
 * ``fake_results``: what an op returns for the same arguments is computed once.
+* ``node_record``: an op is recorded in one walk over its arguments.
 * ``decompositions``: a program with nothing left to decompose is not traced again.
 * ``deferred_init``: a pass makes its tracer and interpreter when it retraces.
 * The history of a node (``from_node``) is shared, as nothing changes it.
@@ -35,9 +36,11 @@ Refused: nothing; what the parts cannot tell to be the same runs as in stock.
 from __future__ import annotations
 
 import gc
+import operator
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,12 +51,18 @@ from arm_ext.lowering import (
     deferred_init,
     fake_results,
     graph_order,
+    node_record,
     progress,
 )
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from executorch.exir.pass_base import _ExportPassBase, ExportPass
+from executorch.exir.pass_base import (
+    _ExportPassBase,
+    ExportPass,
+    NodeMetadata,
+    ProxyValue,
+)
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule
 from torch.fx.passes.tools_common import legalize_graph
@@ -153,12 +162,6 @@ def _transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
         return wrapped(*args, **kwargs)
 
 
-def _call_function(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-    if kwargs:
-        return wrapped(*args, **kwargs)
-    return fake_results.call(*args, lambda: wrapped(*args))
-
-
 def _dispatch(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     if kwargs:
         return wrapped(*args, **kwargs)
@@ -183,6 +186,13 @@ def _init_pass(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
 
 def _read_of_pass(instance: ExportPass, name: str) -> Any:
     return deferred_init.read(instance, name, _SET_BY_PASS)
+
+
+def _fx(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    if _ops_listed.get() is None or kwargs or args[0] != "call_function":
+        return wrapped(*args, **kwargs)
+    recorded = node_record.record(instance, *args[1:])
+    return wrapped(*args) if recorded is None else recorded
 
 
 def _list_ops_once(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> None:
@@ -222,9 +232,29 @@ def _sorts_as_torch() -> bool:
     return orders[0] == orders[1]
 
 
+def _records_as_executorch() -> bool:
+    """Whether a pass still records an op as ``node_record`` does."""
+    recorded = []
+    for record in (node_record.record, partial(ExportPass._fx, kind="call_function")):
+        export_pass = ExportPass()
+        x = export_pass.tracer.create_proxy("placeholder", "x", (), {})
+        one = record(
+            export_pass,
+            target=operator.add,
+            args=(ProxyValue(3, x), 2),
+            kwargs={},
+            meta=NodeMetadata({"stack_trace": "here"}),
+        )
+        node = one.node
+        recorded.append((one.data, node.name, str(node.args), node.kwargs, node.meta))
+    return recorded[0] == recorded[1]
+
+
 def needs(installed: fix.Installed) -> fix.Need:
     if not _sorts_as_torch():
         return fix.cannot("torch's legalize_graph sorts in another order")
+    if not _records_as_executorch():
+        return fix.cannot("ExecuTorch's passes record ops in another way")
     if "__deepcopy__" in vars(NodeSource):
         return fix.cannot("torch's NodeSource already decides how it is copied")
     if hasattr(_ExportPassBase, "__getattr__"):
@@ -258,11 +288,6 @@ def install(patcher: Patcher) -> None:
         parameters=("self", "exported_program", "graph_module"),
     )
     patcher.wrap(
-        "torch.fx.interpreter:Interpreter.call_function",
-        _call_function,
-        parameters=("self", "target", "args", "kwargs"),
-    )
-    patcher.wrap(
         "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
         _dispatch,
         parameters=("self", "func", "types", "args", "kwargs"),
@@ -276,6 +301,11 @@ def install(patcher: Patcher) -> None:
         "executorch.exir.pass_base:_ExportPassBase.__init__",
         _init_pass,
         parameters=("self",),
+    )
+    patcher.wrap(
+        "executorch.exir.pass_base:_ExportPassBase._fx",
+        _fx,
+        parameters=("self", "kind", "target", "args", "kwargs", "meta"),
     )
     patcher.register(
         "executorch.exir.pass_base:_ExportPassBase.__getattr__",

@@ -20,6 +20,7 @@ from executorch.exir import (
     lowered_backend_module,
     to_edge_transform_and_lower,
 )
+from executorch.exir.pass_base import ExportPass
 from torch.export import Dim, export
 from torch.fx import Graph, GraphModule, symbolic_trace
 
@@ -291,6 +292,22 @@ def test_another_sort_in_torch_is_a_reason_to_skip(monkeypatch):
     assert need.state == "skipped" and "legalize_graph" in need.reason
 
 
+def test_another_record_of_an_op_is_a_reason_to_skip(monkeypatch):
+    from arm_ext.fixes import fast_lowering
+
+    stock = ExportPass._fx
+
+    def renamed(self, kind, target, args, kwargs, meta):
+        meta["origin"] = "elsewhere"
+        return stock(self, kind, target, args, kwargs, meta)
+
+    with arm_ext.patched(only=()):
+        assert fast_lowering.needs(None).state == "applied"
+        monkeypatch.setattr(ExportPass, "_fx", renamed)
+        need = fast_lowering.needs(None)
+    assert need.state == "skipped" and "record" in need.reason
+
+
 def test_garbage_collector_is_as_before():
     from arm_ext.fixes.fast_lowering import _less_garbage_collection
 
@@ -310,7 +327,6 @@ def test_garbage_collector_is_as_before():
 def test_revert_restores_stock():
     names = {
         GraphModule: "recompile",
-        torch.fx.Interpreter: "call_function",
         torch.export.ExportedProgram: "run_decompositions",
         torch.fx.traceback.NodeSource: "__deepcopy__",
         lowered_backend_module: "legalize_graph",
