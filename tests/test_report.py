@@ -165,7 +165,9 @@ def test_page_is_whole_and_needs_no_network(vgf, u85):
 
 
 def test_model_explorer_graph_names_its_edges(u85):
-    (graph,) = model_explorer_graphs(u85)["graphs"]
+    collection = model_explorer_graphs(u85)
+    (graph,) = collection["graphs"]
+    assert collection["label"] == graph["id"]  # without a label no file is read
     ids = {node["id"] for node in graph["nodes"]}
     assert len(ids) == len(graph["nodes"]) == len(u85.ops)
     edges = [e for node in graph["nodes"] for e in node["incomingEdges"]]

@@ -12,7 +12,7 @@ from arm_ext.reporting.data import Op, Report
 
 
 def model_explorer_graphs(report: Report) -> dict[str, Any]:
-    """Return what Model Explorer's adapters return, and its JSON files hold.
+    """Return a graph collection: what Model Explorer reads from a JSON file.
 
     Each delegate is a layer that can be folded; a node's attributes say where it runs,
     what it costs, and why.
@@ -20,7 +20,8 @@ def model_explorer_graphs(report: Report) -> dict[str, Any]:
     """
     left = {op.name: op for op in report.cpu_ops}
     nodes = [_node(op, left.get(op.name)) for op in report.ops]
-    return {"graphs": [{"id": f"{report.model} ({report.side})", "nodes": nodes}]}
+    name = f"{report.model} ({report.side})"
+    return {"label": name, "graphs": [{"id": name, "nodes": nodes}]}
 
 
 def _node(op: Op, left: Any) -> dict[str, Any]:
