@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import torch
 from arm_ext.partitioner.reasoned_check import ReasonedCheck
+from arm_ext.passes.narrow_float64_pass import (
+    is_narrowing,
+    is_widening,
+    NOT_ROUNDED,
+    ROUNDED_ONCE,
+)
 from torch.fx import Node
 
 
@@ -18,9 +24,26 @@ class Float64Check(ReasonedCheck):
         if node.op != "call_function" or not has_float64(node):
             return None
         return (
-            "TOSA has no float64; it is computed in float32 only where that gives the "
-            "same digits, and where the partitioner takes it so"
+            "TOSA has no float64; float32 takes its place only where that gives the "
+            f"same digits, and where the partitioner takes it so: {_why_other(node)}. "
+            "If these digits do not matter, cast to float32 in front of it; a "
+            "delegate then computes it"
         )
+
+
+def _why_other(node: Node) -> str:
+    """Return why float32 may give other digits than the node's float64."""
+    if is_narrowing(node):
+        return "this cast is where float64 ends"
+    if is_widening(node):
+        return "what reads this cast rounds more than once"
+    if node.target in ROUNDED_ONCE:
+        return (
+            "what it reads was rounded already, or is a constant that float32 has not"
+        )
+    if node.target in NOT_ROUNDED:
+        return "what it moves is no float32"
+    return "it computes with digits that float32 has not"
 
 
 def has_float64(node: Node) -> bool:

@@ -100,8 +100,8 @@ class ConstantEvaluator:
     def value(self, node: Node) -> torch.Tensor:
         """Return the value of ``node``.
 
-        Integers are returned as wide as they were made: a cast from int64 to a
-        narrower integer type is skipped.
+        The value of a cast from int64 to a narrower integer type is returned as wide
+        as it was made.
 
         Raises:
             NotConstant: The node depends on an input, on a buffer that the
@@ -127,6 +127,11 @@ class ConstantEvaluator:
             return False
         return True
 
+    def _read(self, node: Node) -> torch.Tensor:
+        """Return a value as the ops behind it see it, wrapped by a narrowing cast."""
+        value, made = self.value(node), node.meta.get("val")
+        return value if made is None else value.to(made.dtype)
+
     def _compute(self, node: Node) -> torch.Tensor:
         if node.op != "call_function":
             return self._constant(node)
@@ -135,7 +140,7 @@ class ConstantEvaluator:
             op = op._op
         if not _is_pure(op) or not _is_small(node):
             raise NotConstant(f"{node.name} is not computed at compile time")
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.value)
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._read)
         if op._schema.name in _CASTS and _narrows_integers(args[0], node):
             return args[0]
         with torch.no_grad():

@@ -5,21 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
-from executorch.backends.arm._passes import ArmPass
 from executorch.backends.arm.constants import DQ_OPS, Q_OPS
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
-from .module_constants import ModuleConstants
-from .program_constants import ProgramConstants
+from .before_partition_pass import BeforePartitionPass
 
 
-class FoldConstantsPass(ArmPass):
+class FoldConstantsPass(BeforePartitionPass):
     """Fold what depends on constants only and would stay on the CPU.
 
     The backend folds constants inside a delegate. What it does not take, a
@@ -38,32 +32,13 @@ class FoldConstantsPass(ArmPass):
     is quantized is folded in front of its quantize. An int64 beyond int32 stays: the
     backend casts an int64 constant without a look at its values.
 
-    Edge dialect, top-level graph, before partitioning; or ATen, before annotation. It
-    changes the program: hand it a copy.
-
-    Args:
-        constants (ProgramConstants | ModuleConstants): Reads and adds constants.
-        why_not (Callable[[Node], str | None]): Returns why the backend does not take
-            a node, or None if it does.
+    Edge dialect, top-level graph, before partitioning; or ATen, before annotation.
 
     """
 
-    _passes_required_after: set[type[ExportPass]] = set()
-
-    def __init__(
-        self,
-        constants: ProgramConstants | ModuleConstants,
-        why_not: Callable[[Node], str | None],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._constants = constants
-        self._why_not = why_not
+    def call(self, graph_module: GraphModule) -> PassResult:
         self._foldable: set[Node] = set()
         self._left: set[Node] = set()
-
-    def call(self, graph_module: GraphModule) -> PassResult:
         for node in graph_module.graph.nodes:
             self._classify(node)
         left = [node for node in graph_module.graph.nodes if node in self._left]

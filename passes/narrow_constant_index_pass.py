@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sympy
 import torch
-from executorch.backends.arm._passes import ArmPass
-from executorch.exir import ExportedProgram
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 from torch.fx.passes.infra.pass_base import PassResult
 
+from .before_partition_pass import BeforePartitionPass
 from .constant_evaluator import MutableConstant, NotConstant
 from .constant_index import IndexRefused
 from .index_ops import (
@@ -31,7 +28,6 @@ from .index_ops import (
     values_to_cut,
     writes_no_place_twice,
 )
-from .program_constants import ProgramConstants
 from .specialize_symbols import specialize
 
 # Meta key of a node that must stay on the CPU; the value is the reason.
@@ -40,7 +36,7 @@ CONSTANT_INDEX_REJECT_KEY = "arm_constant_index_reject"
 _edge = exir_ops.edge.aten
 
 
-class NarrowConstantIndexPass(ArmPass):
+class NarrowConstantIndexPass(BeforePartitionPass):
     """Give index ops an int32 copy of their constant int64 index.
 
     TOSA indexes with int32 and knows neither negative indices nor the
@@ -70,29 +66,9 @@ class NarrowConstantIndexPass(ArmPass):
     not take, is left as it was, with the reason in
     ``node.meta["arm_constant_index_reject"]``.
 
-    Edge dialect, top-level graph, before partitioning. It changes the program:
-    hand it a copy.
-
-    Args:
-        exported_program (ExportedProgram): The program with the values of its
-            constants.
-        why_not (Callable[[Node], str | None]): Returns why the partitioner does
-            not take a node, or None if it does.
+    Edge dialect, top-level graph, before partitioning.
 
     """
-
-    _passes_required_after: set[type[ExportPass]] = set()
-
-    def __init__(
-        self,
-        exported_program: ExportedProgram,
-        why_not: Callable[[Node], str | None],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._why_not = why_not
-        self._constants = ProgramConstants(exported_program, "constant_index")
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False

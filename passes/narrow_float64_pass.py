@@ -10,16 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from executorch.backends.arm._passes import ArmPass
-from executorch.exir import ExportedProgram
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.pass_base import PassResult
 
+from .before_partition_pass import BeforePartitionPass
 from .constant_evaluator import NotConstant
-from .program_constants import ProgramConstants
 
 _aten = exir_ops.edge.aten
 _cast = exir_ops.edge.dim_order_ops._to_dim_order_copy.default
@@ -37,7 +34,7 @@ _WITHIN_FLOAT32 = (
 # Of float32 operands, the float64 result rounded to float32 is the float32 result:
 # 53 bits are at least twice 24 and 2 more (Figueroa, "When is double rounding
 # innocuous?").
-_ROUNDED_ONCE = (
+ROUNDED_ONCE = (
     _aten.add.Tensor,
     _aten.sub.Tensor,
     _aten.mul.Tensor,
@@ -46,7 +43,7 @@ _ROUNDED_ONCE = (
 )
 
 # These commute with rounding: they move values, change signs, or choose by order.
-_NOT_ROUNDED = (
+NOT_ROUNDED = (
     _aten.abs.default,
     _aten.alias_copy.default,
     _aten.cat.default,
@@ -65,7 +62,7 @@ _NOT_ROUNDED = (
 )
 
 
-class NarrowFloat64Pass(ArmPass):
+class NarrowFloat64Pass(BeforePartitionPass):
     """Compute in float32 what is a float64 only between casts.
 
     Input graph::
@@ -83,28 +80,9 @@ class NarrowFloat64Pass(ArmPass):
 
     Division and square root are as exact then as the backend's are in float32. What
     the partitioner does not take in float32 is put back. Edge dialect,
-    top-level graph, before partitioning. It changes the program: hand it a copy.
-
-    Args:
-        exported_program (ExportedProgram): The program with the values of its
-            constants.
-        why_not (Callable[[Node], str | None]): Returns why the partitioner does not
-            take a node, or None if it does.
+    top-level graph, before partitioning.
 
     """
-
-    _passes_required_after: set[type[ExportPass]] = set()
-
-    def __init__(
-        self,
-        exported_program: ExportedProgram,
-        why_not: Callable[[Node], str | None],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._constants = ProgramConstants(exported_program, "float32_constant")
-        self._why_not = why_not
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
@@ -122,9 +100,9 @@ class NarrowFloat64Pass(ArmPass):
         """Whether a float64, rounded to float32, is what float32 ops compute."""
         if self._is_exact(node):
             return True
-        if _is_call(node, _NOT_ROUNDED):
+        if _is_call(node, NOT_ROUNDED):
             return all(self._is_one(source) for source in node.all_input_nodes)
-        if not _is_call(node, _ROUNDED_ONCE) or node.kwargs:
+        if not _is_call(node, ROUNDED_ONCE) or node.kwargs:
             return False
         return all(isinstance(a, Node) and self._is_exact(a) for a in node.args)
 
@@ -132,7 +110,7 @@ class NarrowFloat64Pass(ArmPass):
         """Whether each element of a float64 is a float32."""
         if is_widening(node):
             return True
-        if _is_call(node, _NOT_ROUNDED):
+        if _is_call(node, NOT_ROUNDED):
             return all(self._is_exact(source) for source in node.all_input_nodes)
         value = self._value(node)
         return value is not None and bool(_holds(value).all())

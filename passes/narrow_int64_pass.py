@@ -11,14 +11,13 @@ from typing import Any
 
 import networkx
 import torch
-from executorch.backends.arm._passes import ArmPass
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.pass_base import PassResult
 from torch.utils._pytree import tree_leaves, tree_map
 
+from .before_partition_pass import BeforePartitionPass
 from .index_ops import IndexOp, match
 from .index_sources import (
     fits_int32,
@@ -55,7 +54,7 @@ _REARRANGEMENTS = tuple(
 )
 
 
-class NarrowInt64Pass(ArmPass):
+class NarrowInt64Pass(BeforePartitionPass):
     """Compute in int32 what is int64 in PyTorch, where the values are the same.
 
     TOSA has no int64 arithmetic, and PyTorch makes an int64 of each index, count and
@@ -81,37 +80,15 @@ class NarrowInt64Pass(ArmPass):
     index: any value that is no place in the dimension is an error in eager PyTorch then,
     so the valid ones fit.
 
-    What is computed from int64 constants and is no int64 itself, as a causal mask from
-    ``arange``, is evaluated if a delegate reads it.
-
     An int64 op that the partitioner does not take, and that has no int32 form either,
     has the reason in ``node.meta["arm_int64_reject"]``.
 
-    Edge dialect, top-level graph, before partitioning. It changes the program:
-    hand it a copy.
-
-    Args:
-        why_not (Callable[[Node], str | None]): Returns why the partitioner does
-            not take a node, or None if it does.
-        constants (ProgramConstants | None): The constants of the program; None where
-            it has none.
+    Edge dialect, top-level graph, before partitioning.
 
     """
 
-    _passes_required_after: set[type[ExportPass]] = set()
     # Whether more is narrowed than indices that are moved and read.
     arithmetic = True
-
-    def __init__(
-        self,
-        why_not: Callable[[Node], str | None],
-        constants: ProgramConstants | None = None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._why_not = why_not
-        self._constants = constants
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = _Narrowing(
@@ -220,18 +197,18 @@ class _Narrowing:
         self._refused: dict[Node, str] = {}
 
     def run(self) -> bool:
-        folded = False
         for node in list(self._graph.nodes):
-            node.meta.pop(INT64_REJECT_KEY, None)
-            if node.op != "call_function" or not _has_int64(node):
-                continue
-            if self._is_constant(node):
-                folded |= self._fold(node)
-            else:
+            if self._arithmetic:
+                node.meta.pop(INT64_REJECT_KEY, None)
+            if (
+                node.op == "call_function"
+                and _has_int64(node)
+                and not self._is_constant(node)
+            ):
                 self._try_to_narrow(node)
         changed = [self._keep_or_undo(island) for island in self._islands()]
         self._remove_unused()
-        return any((folded, *changed, self._mark_refused()))
+        return any((*changed, self._mark_refused()))
 
     # What is known of values.
 
@@ -246,24 +223,6 @@ class _Narrowing:
         if self._is_constant(node):
             return self._constants.value(node)
         return self._bounds.get(node)
-
-    # Constants.
-
-    def _fold(self, node: Node) -> bool:
-        """Replace what is computed from int64 by its value, if a delegate reads it."""
-        if not self._arithmetic or _makes_int64(node) or self._why_not(node) is None:
-            return False
-        value = self._constants.value(node)
-        if value.dtype != node.meta["val"].dtype:
-            return False  # a cast, which may wrap
-        constant, users = self._constants.add(value), list(node.users)
-        node.replace_all_uses_with(constant)
-        if any(u.op == "call_function" and not self._why_not(u) for u in users):
-            self._constants.remove_dead([node])
-            return True
-        for user in users:
-            user.replace_input_with(constant, node)
-        return False
 
     # One op: its int32 form, beside the int64 one for now.
 
@@ -281,7 +240,8 @@ class _Narrowing:
         if index_source(node) is not None:
             return self._narrow_source(member)
         if is_widening(node):
-            return member.stand_in(node.args[0], stays=True)
+            (source,) = node.args  # which may be a cast that is replaced itself
+            return member.stand_in(self._known_int32(source) or source, stays=True)
         if is_cast(node, torch.int32):
             int32 = self._known_int32(node.args[0])
             return int32 not in (None, node) and member.stand_in(int32, stays=False)
@@ -507,13 +467,16 @@ class _Narrowing:
             if self._is_read_outside(member):
                 int32 = _insert_cast(int32, torch.int64)
             member.node.replace_all_uses_with(
-                int32, delete_user_cb=lambda user: user not in self._members
+                int32, delete_user_cb=self._reads_what_is_replaced
             )
         for member in reversed(replaced):
             self._erase(member.node)
         for member in members:
             if member.stays and not member.node.users:
                 self._erase(member.node)
+
+    def _reads_what_is_replaced(self, user: Node) -> bool:
+        return user not in self._members or self._members[user].stays
 
     def _erase(self, node: Node) -> None:
         """Remove a node, and what only it used."""

@@ -6,20 +6,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
-from executorch.backends.arm._passes import ArmPass
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
+
+from .before_partition_pass import BeforePartitionPass
 
 _aten = exir_ops.edge.aten
 
 
-class RewritePowScalarPass(ArmPass):
+class RewritePowScalarPass(BeforePartitionPass):
     """Give TOSA's POW both operands as tensors.
 
     Input graph::
@@ -35,19 +33,7 @@ class RewritePowScalarPass(ArmPass):
 
     Edge dialect, before partitioning.
 
-    Args:
-        why_not (Callable[[Node], str | None]): Returns why the partitioner does not
-            take a node, or None if it does.
-
     """
-
-    _passes_required_after: set[type[ExportPass]] = set()
-
-    def __init__(
-        self, why_not: Callable[[Node], str | None], *args: Any, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._why_not = why_not
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False

@@ -5,24 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
-from executorch.backends.arm._passes import ArmPass
-from executorch.exir import ExportedProgram
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
+from .before_partition_pass import BeforePartitionPass
 from .constant_evaluator import NotConstant
-from .program_constants import ProgramConstants
 
 _aten = exir_ops.edge.aten
 
 
-class RewriteRotationPass(ArmPass):
+class RewriteRotationPass(BeforePartitionPass):
     """Slice where a constant index rotates a dimension, as ``roll`` decomposes to.
 
     Input graph::
@@ -37,29 +31,9 @@ class RewriteRotationPass(ArmPass):
         cat([a, b], 1) -> y
 
     So there is no GATHER, which not every target and dtype has. What the partitioner
-    does not take is put back. Edge dialect, top-level graph, before partitioning. It
-    changes the program: hand it a copy.
-
-    Args:
-        exported_program (ExportedProgram): The program with the values of its
-            constants.
-        why_not (Callable[[Node], str | None]): Returns why the partitioner does not
-            take a node, or None if it does.
+    does not take is put back. Edge dialect, top-level graph, before partitioning.
 
     """
-
-    _passes_required_after: set[type[ExportPass]] = set()
-
-    def __init__(
-        self,
-        exported_program: ExportedProgram,
-        why_not: Callable[[Node], str | None],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._constants = ProgramConstants(exported_program, "rotation")
-        self._why_not = why_not
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False

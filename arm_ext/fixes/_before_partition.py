@@ -6,7 +6,8 @@
 
 There the program has the values of its constants, in
 ``to_edge_transform_and_lower`` and in ``to_edge`` + ``to_backend`` alike, and the
-partitioner that will judge the result is known.
+partitioner that will judge the result is known. All fixes rewrite one copy, the one
+that was installed last first.
 
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
@@ -33,6 +34,15 @@ WhyNot = Callable[[Node], "str | None"]
 Rewrite = Callable[[ExportedProgram, WhyNot], bool]
 
 
+class _Change(NamedTuple):
+    matches: Callable[[Node], bool]
+    rewrite: Rewrite
+
+
+# In the order in which they are made.
+_changes: list[_Change] = []
+
+
 def rewrite_before_partition(
     patcher: Patcher, matches: Callable[[Node], bool], rewrite: Rewrite
 ) -> None:
@@ -46,43 +56,54 @@ def rewrite_before_partition(
             returns why the partitioner does not take a node, or None if it does.
 
     """
-
-    def rewritten(program: ExportedProgram, by: Partitioner) -> ExportedProgram:
-        if not isinstance(by, TOSAPartitioner):
-            return program
-        if not any(matches(node) for node in program.graph.nodes):
-            return program
-        copied = _copy(program)
-        if not rewrite(copied, _support_chain(by, copied)):
-            return program
-        # The node behind an output may be another one now.
-        copied._graph_signature = _get_updated_graph_signature(
-            copied.graph_signature, copied.graph_module
+    if not _changes:  # the fix that comes first is undone last
+        patcher.wrap(
+            "executorch.exir.backend.backend_api:to_backend",
+            _to_backend,
+            parameters=("args",),
         )
-        return copied
-
-    def to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
-        first, *rest = args
-        if isinstance(first, MethodProgramsPartitionerSpec):
-            partitioners = first.method_to_partitioner
-            programs = {
-                name: (
-                    rewritten(program, partitioners[name])
-                    if name in partitioners
-                    else program
-                )
-                for name, program in first.method_to_edge_program.items()
-            }
-            first = dataclasses.replace(first, method_to_edge_program=programs)
-        elif isinstance(first, ExportedProgram) and rest:
-            first = rewritten(first, rest[0])
-        return wrapped(first, *rest, **kwargs)
-
-    patcher.wrap(
-        "executorch.exir.backend.backend_api:to_backend",
-        to_backend,
-        parameters=("args",),
+    change = _Change(matches, rewrite)
+    patcher.register(
+        "a rewrite before partitioning",
+        lambda: _changes.insert(0, change),
+        lambda: _changes.remove(change),
     )
+
+
+def _to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    first, *rest = args
+    if isinstance(first, MethodProgramsPartitionerSpec):
+        partitioners = first.method_to_partitioner
+        programs = {
+            name: (
+                _rewritten(program, partitioners[name])
+                if name in partitioners
+                else program
+            )
+            for name, program in first.method_to_edge_program.items()
+        }
+        first = dataclasses.replace(first, method_to_edge_program=programs)
+    elif isinstance(first, ExportedProgram) and rest:
+        first = _rewritten(first, rest[0])
+    return wrapped(first, *rest, **kwargs)
+
+
+def _rewritten(program: ExportedProgram, by: Partitioner) -> ExportedProgram:
+    """Return a copy with all changes made, or the program if there are none."""
+    if not isinstance(by, TOSAPartitioner):
+        return program
+    copied, modified = None, False
+    for matches, rewrite in _changes:
+        if not any(map(matches, (copied or program).graph.nodes)):
+            continue
+        copied = copied or _copy(program)
+        if rewrite(copied, _support_chain(by, copied)):
+            modified = True
+            # The node behind an output may be another one now.
+            copied._graph_signature = _get_updated_graph_signature(
+                copied.graph_signature, copied.graph_module
+            )
+    return copied if modified else program
 
 
 class _LastReason(WhyNoPartitionReporter):

@@ -7,13 +7,15 @@
 The gap
     ``pow.Scalar`` is in no list, and TOSA has no float64. So the frequencies of a
     timestep or rotary embedding, ``base ** (arange(n) / n)``, are computed on the
-    CPU at every call, and so are causal masks, whose ``arange`` is int64.
+    CPU at every call, and so are causal masks, whose ``arange`` is int64. A Python
+    number beside a float64 is rounded to float32 on the way to the edge dialect.
 What is done
     Before partitioning, ``FoldConstantsPass`` computes such constants once, in their
     own dtype, and rounds once. ``NarrowFloat64Pass`` does in float32 what gives the
     same number there: one op that rounds, on values that float32 has.
     ``RewritePowScalarPass`` brings a computed exponent to TOSA's POW. Constants are
     folded before annotation too, and no float64 is annotated: quantizing one throws.
+    A number beside a float64 is made a float64.
 What is refused
     Other float64 arithmetic at run time: a second rounding, or a constant that
     float32 has not, would give other digits. It stays on the CPU, with the reason in
@@ -42,9 +44,12 @@ from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists im
     TOSA_PRO_FP_SupportList,
 )
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.pass_base import map_args, ProxyValue
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_leaves
 
 _POW = exir_ops.edge.aten.pow.Scalar
 
@@ -78,6 +83,12 @@ def needs(installed: fix.Installed) -> fix.Need:
 
 
 def install(patcher: Patcher) -> None:
+    # Export.
+    patcher.wrap(
+        "executorch.exir.passes.scalar_to_tensor_pass:ScalarToTensorPass.call_operator",
+        _keep_numbers_beside_float64,
+        parameters=("self", "op", "args", "kwargs", "meta"),
+    )
     # Annotate.
     run_before_annotation(patcher, lambda: _fold_what_is_not_quantized)
     patcher.wrap(
@@ -91,9 +102,33 @@ def install(patcher: Patcher) -> None:
     rewrite_before_partition(patcher, _matches, _rewrite)
 
 
+def _keep_numbers_beside_float64(
+    wrapped: Any, instance: Any, args: tuple, kwargs: dict
+) -> Any:
+    op, operands, options, meta = (*args, *kwargs.values())
+
+    def widened(value: Any, formal: Any) -> Any:
+        if not isinstance(value, float) or not isinstance(
+            formal.type, torch.TensorType
+        ):
+            return value
+        instance._modified = True
+        with _disable_current_modes():  # no fake tensor
+            return torch.tensor(value, dtype=torch.float64)
+
+    if any(map(_is_float64, tree_leaves((operands, options)))):
+        operands, options = map_args(op, widened, operands, options)
+    return wrapped(op, operands, options, meta)
+
+
+def _is_float64(value: Any) -> bool:
+    tensor = value.data if isinstance(value, ProxyValue) else value
+    return isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64
+
+
 def _fold_what_is_not_quantized(graph_module: GraphModule) -> PassResult:
     constants = ModuleConstants(graph_module, "_folded_constant")
-    return FoldConstantsPass(constants, _why_not_quantized)(graph_module)
+    return FoldConstantsPass(_why_not_quantized, constants)(graph_module)
 
 
 def _why_not_quantized(node: Node) -> str | None:
@@ -123,9 +158,5 @@ def _matches(node: Node) -> bool:
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "folded_constant")
-    changes = (
-        NarrowFloat64Pass(program, why_not),
-        FoldConstantsPass(constants, why_not),
-        RewritePowScalarPass(why_not),
-    )
-    return any([change(program.graph_module).modified for change in changes])
+    changes = NarrowFloat64Pass, FoldConstantsPass, RewritePowScalarPass
+    return any([c(why_not, constants)(program.graph_module).modified for c in changes])

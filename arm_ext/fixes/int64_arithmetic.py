@@ -32,6 +32,7 @@ from arm_ext.fixes._support import check_first
 from arm_ext.operators import Operator, U85, VGF
 from arm_ext.partitioner.int64_check import Int64Check
 from arm_ext.passes.decompose_int_cumsum_pass import DecomposeIntCumsumPass
+from arm_ext.passes.fold_constants_pass import FoldConstantsPass
 from arm_ext.passes.int32_forms import names_of_arithmetic
 from arm_ext.passes.narrow_int64_pass import NarrowInt64Pass
 from arm_ext.passes.program_constants import ProgramConstants
@@ -79,7 +80,8 @@ def _is_int64(node: Node) -> bool:
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "int32_constant")
-    return NarrowInt64Pass(why_not, constants)(program.graph_module).modified
+    changes = FoldConstantsPass, NarrowInt64Pass
+    return any([c(why_not, constants)(program.graph_module).modified for c in changes])
 
 
 def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:

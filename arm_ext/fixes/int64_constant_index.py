@@ -41,6 +41,7 @@ from arm_ext.partitioner.constant_index_check import ConstantIndexCheck
 from arm_ext.passes.flatten_index_put_indices_pass import FlattenIndexPutIndicesPass
 from arm_ext.passes.index_ops import match
 from arm_ext.passes.narrow_constant_index_pass import NarrowConstantIndexPass
+from arm_ext.passes.program_constants import ProgramConstants
 from arm_ext.passes.rewrite_constant_scatter_pass import RewriteConstantScatterPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import (
@@ -62,7 +63,8 @@ def _matches(node: Node) -> bool:
 
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return NarrowConstantIndexPass(program, why_not)(program.graph_module).modified
+    constants = ProgramConstants(program, "constant_index")
+    return NarrowConstantIndexPass(why_not, constants)(program.graph_module).modified
 
 
 def _make_check(

@@ -30,6 +30,7 @@ from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, TARGETS, U85, VGF
 from arm_ext.passes.decompose_roll_pass import DecomposeRollPass
 from arm_ext.passes.decompose_triangle_pass import DecomposeTrianglePass
+from arm_ext.passes.program_constants import ProgramConstants
 from arm_ext.passes.rewrite_rotation_pass import is_index_select, RewriteRotationPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.quantizer.quantizer_support import (
@@ -70,4 +71,5 @@ def install(patcher: Patcher) -> None:
 
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return RewriteRotationPass(program, why_not)(program.graph_module).modified
+    constants = ProgramConstants(program, "rotation")
+    return RewriteRotationPass(why_not, constants)(program.graph_module).modified

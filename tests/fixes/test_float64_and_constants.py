@@ -41,10 +41,44 @@ def _constants(x):
 def test_constants_are_eager_s_in_every_bit():
     result = lower_and_run(Call(_constants), (X,), FP)
     assert result.one_delegate
-    for place, (got, wanted) in enumerate(zip(result.got, result.wanted, strict=True)):
-        # Export decomposes linspace, and rounds it otherwise.
-        rtol = 3e-7 if place == 3 else 0
-        torch.testing.assert_close(got, wanted, rtol=rtol, atol=0)
+    for got, wanted in zip(result.got, result.wanted, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+
+
+def _numbers(x):
+    """Of few digits in float32, which the sine of a large product shows."""
+    steps = torch.arange(8, dtype=torch.float64)
+    return (
+        x + torch.sin(steps * 0.1 * 1e5).float(),
+        x + torch.sin((0.1 - steps / 300.7) * 1e5).float(),
+        x + (steps * 1e300).clamp(max=2.0**70).float(),
+        torch.sin(x.double() * 0.1 * 1e5).float(),
+    )
+
+
+def test_numbers_beside_float64_keep_their_digits():
+    """Stock makes them float32, for the CPU as well; there 1e300 is infinite."""
+    result = lower_and_run(Call(_numbers), (X,), FP)
+    assert result.error() == 0
+    assert result.covered.delegates == 1
+    assert set(result.covered.compute_ops) == {
+        "dim_order_ops._to_dim_order_copy.default",
+        "aten.mul.Tensor",
+        "aten.sin.default",
+    }
+    with arm_ext.patched(disable=(FIX,)):
+        assert not lower_and_run(Call(_numbers), (X,), FP).error() < 1e-5
+
+
+def test_constants_behind_a_cast_that_wraps():
+    """What a cast to a narrow integer makes of a constant, ops behind it read."""
+
+    def model(x):
+        wrapped = (torch.arange(8) * 100).to(torch.int8)
+        return x * wrapped.float(), x + (wrapped // 3).float(), x + wrapped[1:3].sum()
+
+    result = lower_and_run(Call(model), (X,), FP)
+    assert result.one_delegate and result.error() == 0
 
 
 def test_constants_of_a_quantized_program():
@@ -96,6 +130,7 @@ def test_what_float32_would_round_otherwise_stays(model):
     result = lower_and_run(Call(model), (X,), VGF)
     assert result.covered.delegates == 0
     assert "same digits" in result.reasons()
+    assert "cast to float32 in front of it" in result.reasons()
     assert result.error() == 0
 
 

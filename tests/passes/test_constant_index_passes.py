@@ -14,6 +14,7 @@ from arm_ext.passes.narrow_constant_index_pass import (
     CONSTANT_INDEX_REJECT_KEY,
     NarrowConstantIndexPass,
 )
+from arm_ext.passes.program_constants import ProgramConstants
 from arm_ext.passes.rewrite_constant_scatter_pass import RewriteConstantScatterPass
 from executorch.exir import EdgeCompileConfig, to_edge
 from torch.export import export
@@ -42,7 +43,8 @@ def _edge(forward, **constants):
 
 
 def _narrow(program, why_not=lambda node: None):
-    return NarrowConstantIndexPass(program, why_not)(program.graph_module)
+    constants = ProgramConstants(program, "constant_index")
+    return NarrowConstantIndexPass(why_not, constants)(program.graph_module)
 
 
 def _calls(graph):

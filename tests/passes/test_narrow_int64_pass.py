@@ -64,6 +64,22 @@ def test_one_cast_for_all_who_read_the_int64():
     program.graph_module.graph.lint()
 
 
+def test_a_cast_to_int32_and_back():
+    def model(m, x):
+        i = x.argmax(1) * 3
+        there = i.int()
+        back = there.long()
+        return back * 2 > 5, back, there, (back + 1).int()
+
+    program = edge(model, X)
+    assert narrowed(program)
+    program.graph_module.graph.lint()
+    *specs, _ = program.graph_signature.input_specs
+    got = program.graph_module(*(program.constants[s.target] for s in specs), X)
+    assert all(map(torch.equal, got, model(None, X)))
+    assert left(program) == [CAST]
+
+
 def test_an_input_that_is_read_as_an_index_enters_by_one_cast():
     program = edge(lambda m, i: (m.words(i) + m.words((i + 1) % 6), i != 0), IDS)
     assert narrowed(program)
