@@ -42,7 +42,7 @@ class ProgramConstants(ConstantEvaluator):
     def add(self, value: torch.Tensor) -> Node:
         """Return the placeholder of a tensor; equal tensors share one."""
         value = value.contiguous()
-        key = (value.dtype, value.shape, _digest(value))
+        key = (value.dtype, value.shape, digest(value))
         if key not in self._added or self._added[key]._erased:
             self._added[key] = _add_constant(self._program, value, self._prefix)
         return self._added[key]
@@ -64,7 +64,7 @@ class ProgramConstants(ConstantEvaluator):
         self.remove_dead(list(self._added.values()))
 
 
-def _digest(value: torch.Tensor) -> bytes:
+def digest(value: torch.Tensor) -> bytes:
     """Return what tells the bytes of contiguous tensors apart."""
     # A dimension of size 1 may have any stride, which view() minds.
     elements = value.detach().as_strided((value.numel(),), (1,))

@@ -13,7 +13,8 @@ What is done
     the error names, or else those that are found by lowering parts of the partition,
     or else the whole partition. They run on the CPU, decomposed if they were kept
     whole for the delegate. One warning says which they are, where they come from and
-    what the tool said. A lowering without an error is what it was.
+    what the tool said. A lowering without an error is what it was. A partition that
+    was lowered before another one failed is not lowered again.
 What is refused
     An error that the backend has with any program, such as a converter that is missing
     or a flag that Vela does not know, is raised, and one in a pass that is neither
@@ -24,7 +25,7 @@ What is refused
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from arm_ext.fixes._support import check_first
 from arm_ext.fixes._warnings import warn, warn_of_nothing, warn_once_each
 from arm_ext.lowering.delegation_tags import control_flow_bodies
 from arm_ext.lowering.fallback import alike_in, Failure, offenders
+from arm_ext.lowering.program_digest import program_digest
 from arm_ext.lowering.tool_error import (
     is_of_a_foreign_pass,
     named_nodes,
@@ -44,10 +46,12 @@ from arm_ext.lowering.tool_error import (
 from arm_ext.partitioner.excluded_check import ExcludedCheck, is_quantize_or_dequantize
 from arm_ext.partitioner.source import source_of
 from arm_ext.patcher import Patcher
+from executorch.backends.arm.common.arm_compile_spec import ArmCompileSpec
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir.backend.backend_api import MethodProgramsPartitionerSpec
 from executorch.exir.backend.backend_details import PreprocessResult
+from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 from executorch.exir.passes.replace_aten_with_edge_pass import aten_to_edge
 from torch.export import ExportedProgram
@@ -58,6 +62,8 @@ _BACKENDS = (
     "executorch.backends.arm.vgf.backend:VgfBackend",
     "executorch.backends.arm.ethosu.backend:EthosUBackend",
 )
+# Entries of a compile spec with which a lowering leaves files behind.
+_WRITES_FILES = (ArmCompileSpec._DEBUG_ARTIFACT_KEY, ArmCompileSpec._DEBUG_MODE_KEY)
 # Lowerings of a program after which single nodes are looked for. After more, each
 # partition that fails is left on the CPU.
 _SEARCHES = 8
@@ -65,11 +71,16 @@ _SEARCHES = 8
 
 @dataclass
 class _Attempt:
-    """One lowering: the nodes to leave out, by name, and what it fails on."""
+    """One lowering: the nodes to leave out, by name, and what it fails on.
+
+    ``lowered`` has what the backend made of partitions, in the attempts before too.
+
+    """
 
     excluded: Mapping[str, BaseException]
     only: Collection[str] | None = None
     failures: list[Failure] = field(default_factory=list)
+    lowered: dict[Hashable, PreprocessResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -159,8 +170,11 @@ def _preprocess(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     program, compile_specs = (*args, *kwargs.values())
     # The passes may erase nodes and rename them.
     nodes = {n.name: n for n in program.graph.nodes if _can_be_left_out(n)}
+    key = _key(wrapped.__qualname__, program, compile_specs)
+    if key in attempt.lowered:
+        return attempt.lowered[key]
     try:
-        return wrapped(program, compile_specs)
+        result = wrapped(program, compile_specs)
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # Vela leaves by SystemExit
@@ -172,6 +186,19 @@ def _preprocess(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
         named = named_nodes(error, nodes)
         attempt.failures.append(Failure(tuple(nodes), error, named))
         return PreprocessResult()  # nobody sees it: the attempt has failed
+    if key is not None and attempt.only is None:  # a trial does not warn
+        attempt.lowered[key] = result
+    return result
+
+
+def _key(
+    backend: str, program: ExportedProgram, compile_specs: list[CompileSpec]
+) -> Hashable:
+    """Return what a delegate depends on, None if the lowering writes files as well."""
+    specs = tuple((spec.key, bytes(spec.value)) for spec in compile_specs)
+    if any(key in _WRITES_FILES for key, _ in specs):
+        return None
+    return backend, specs, program_digest(program)
 
 
 def _can_be_left_out(node: Node) -> bool:
@@ -191,7 +218,7 @@ def _to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
         if isinstance(first, MethodProgramsPartitionerSpec):
             return _lower_methods(wrapped, first)
         if isinstance(first, ExportedProgram) and _is_arm(*rest):
-            return _lower_program(first, *rest, lambda: wrapped(*args))
+            return _lower_program(first, *rest, lambda: wrapped(*args), {})
         return wrapped(*args, **kwargs)
 
 
@@ -211,28 +238,39 @@ def _lower_methods(
         part = {n: p for n, p in programs.items() if n in chosen}
         return to_backend(MethodProgramsPartitionerSpec(part, chosen))
 
+    attempt = _Attempt({})
     if len(partitioners) != 1 or not arm:
-        attempt = _Attempt({})
         with _set(_attempt, attempt):
             lowered = to_backend(spec)
         if not attempt.failures:
             return lowered
     lowered = dict(programs)
     for name in arm:
-        lowered.update(_lower_program(programs[name], arm[name], lambda: lower(name)))
+        lowered.update(
+            _lower_program(
+                programs[name], arm[name], lambda: lower(name), attempt.lowered
+            )
+        )
     if others := partitioners.keys() - arm.keys():
         lowered.update(lower(*others))
     return lowered
 
 
 def _lower_program(
-    program: ExportedProgram, partitioner: TOSAPartitioner, lower: Callable[[], Any]
+    program: ExportedProgram,
+    partitioner: TOSAPartitioner,
+    lower: Callable[[], Any],
+    done: dict[Hashable, PreprocessResult],
 ) -> Any:
-    """Return ``lower()``, without the nodes that cannot be lowered."""
+    """Return ``lower()``, without the nodes that cannot be lowered.
+
+    ``done`` has the partitions that need not be lowered again; it is added to.
+
+    """
     alike = alike_in(program.graph)
     excluded: dict[str, BaseException] = {}
     for number in itertools.count():
-        attempt = _Attempt(excluded)
+        attempt = _Attempt(excluded, lowered=done)
         with _set(_attempt, attempt):
             lowered = lower()
         if not attempt.failures:

@@ -13,6 +13,8 @@ import torch
 import tosa_serializer
 from arm_ext import verify
 from arm_ext.coverage import coverage, reject_reasons
+from arm_ext.fixes import lowering_fallback
+from arm_ext.lowering.program_digest import program_digest
 from arm_ext.targets import lower, quantize, TARGETS
 from executorch.backends.arm._passes import ArmPassManager, DecomposeSinhPass
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
@@ -132,6 +134,43 @@ def test_a_compiler_that_rejects_one_op(flow, monkeypatch):
     assert "z = torch.sin(y)" in said and __file__ in said
     assert "converter x" not in said and "Traceback" not in said
     check(edge, module, X)
+
+
+class Parts(torch.nn.Module):
+    """Three partitions, as the backend has no atan2; SIN is in the last one."""
+
+    def forward(self, x):
+        y = torch.atan2(torch.tanh(x), x)
+        z = torch.atan2(torch.sigmoid(y), y)
+        return torch.sin(z) + y
+
+
+def test_what_was_lowered_is_not_lowered_again(monkeypatch):
+    runs = reject(monkeypatch, "vgf", tosa_serializer.Op.SIN)
+    edge, covered, _ = run(lambda: whole(Parts(), X))
+    assert covered.delegates == 3
+    check(edge, Parts(), X)
+    remembered = len(runs)
+    monkeypatch.setattr(lowering_fallback, "program_digest", lambda program: object())
+    fresh, _, _ = run(lambda: whole(Parts(), X))
+    assert len(runs) - remembered == remembered + 2
+    assert edge.to_executorch().buffer == fresh.to_executorch().buffer
+
+
+def test_programs_are_told_apart():
+    def program(**changes):
+        module = torch.nn.Linear(2, 3)
+        for name, value in {"weight": 1.0, "bias": 0.0, **changes}.items():
+            torch.nn.init.constant_(getattr(module, name), value)
+        return torch.export.export(module, (torch.ones(1, 2),))
+
+    same, other = program_digest(program()), program(weight=2.0)
+    assert same == program_digest(program())
+    assert same != program_digest(other)
+    changed = program()
+    node = next(n for n in changed.graph.nodes if n.op == "call_function")
+    node.meta["a_key_of_a_pass"] = True
+    assert same != program_digest(changed)
 
 
 def test_a_serializer_that_names_the_node(monkeypatch):
