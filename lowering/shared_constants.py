@@ -46,6 +46,18 @@ def share_mutated_buffers(program: ExportedProgram) -> None:
             del node.meta[TAG]
 
 
+def declare_in_graph_order(program: ExportedProgram) -> None:
+    """Order the input specs of a program as its placeholders.
+
+    ExecuTorch lifts a constant in front of the first user input. Where there is none,
+    each goes to the front, and they are declared the other way around.
+
+    """
+    names = (node.name for node in program.graph.nodes if node.op == "placeholder")
+    position = {name: index for index, name in enumerate(names)}
+    program.graph_signature.input_specs.sort(key=lambda spec: position[spec.arg.name])
+
+
 def duplicate_for_every_user(
     program: ExportedProgram, name: str, duplicate: Callable[[], set[str]]
 ) -> set[str]:

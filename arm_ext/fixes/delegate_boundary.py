@@ -10,8 +10,13 @@ The gap
     start (integer-only), the first one declares the float value at its boundary. The
     program lowers without a word, and the runtime reads codes as floats (public issue
     19364 and pull request 22966 of pytorch/executorch).
+    A delegate also declares an input of which it reads the shape alone, in
+    ``full_like`` or as the destination of ``copy``. Its TOSA graph has no such input,
+    and the runtime, which counts, takes every later argument for its neighbour and
+    writes an output over an input.
 What is done
-    The quantize joins the partition that makes its value.
+    The quantize joins the partition that makes its value. A partition takes in only
+    what it reads.
 What is refused
     Every delegate's declared inputs and outputs are compared with its TOSA graph
     when it is lowered. One that differs is not built, with an error that names the
@@ -25,6 +30,7 @@ from typing import Any
 
 from arm_ext import fix
 from arm_ext.lowering.delegation_tags import tags_of
+from arm_ext.lowering.partition_boundary import drop_unread_inputs
 from arm_ext.partitioner.delegate_boundary import (
     check_boundary,
     declared_boundary,
@@ -33,6 +39,8 @@ from arm_ext.partitioner.delegate_boundary import (
 )
 from arm_ext.patcher import Patcher
 from executorch.exir.backend.utils import WhyNoPartitionReporter
+
+_BACKENDS = ("TOSABackend", "VgfBackend", "EthosUBackend")
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -53,6 +61,20 @@ def install(patcher: Patcher) -> None:
             "tag_iterator",
         ),
     )
+    for cut in (
+        "_partition_and_lower_one_graph_module",
+        "_create_partitions_in_graph_module",
+    ):
+        patcher.wrap(
+            f"executorch.exir.backend.backend_api:{cut}",
+            _cut_partitions,
+            parameters=(
+                "tagged_graph_module",
+                "partition_result",
+                "owning_program",
+                "is_submodule",
+            ),
+        )
     patcher.wrap(
         "executorch.backends.arm.tosa.backend:TOSABackend._preprocess",
         _checked,
@@ -71,6 +93,15 @@ def _mend_boundaries(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> 
     quantize_where_made(nodes, lambda node: support.is_node_supported({}, node))
     leave_int64_outside(nodes, reporter.report_reject)
     return tags - (before - tags_of(nodes))
+
+
+def _cut_partitions(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    module, result, *_ = args
+    specs = result.partition_tags.items()
+    drop_unread_inputs(
+        module, [tag for tag, spec in specs if spec.backend_id in _BACKENDS]
+    )
+    return wrapped(*args, **kwargs)
 
 
 def _checked(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:

@@ -42,7 +42,8 @@ def _compile(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     _, compile_spec = (*args, *kwargs.values())
     flags = list(compile_spec.compiler_flags)  # Vela's arguments are added to them
     result = wrapped(*args, **kwargs)
-    arena = get_scratch_size_from_delegate(result.processed_bytes)
+    binary = getattr(result, "processed_bytes", result)  # the bytes alone in 1.4
+    arena = get_scratch_size_from_delegate(binary)
     if message := too_large(flags, arena or 0):
         warn(message)
     return result

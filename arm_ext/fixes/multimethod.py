@@ -10,12 +10,14 @@ The gap
     ``cond`` and confuse the next partitioner. A constant that a delegate shares with
     a list, a branch or an output stops the lowering. Partitions come in the order of
     a set of strings, which changes from process to process. A single partitioner is
-    taken in a list only, against the documentation. A buffer that one partition reads
+    taken in a list only, against the documentation. A method without inputs whose ops
+    have numbers among their operands raises. A buffer that one partition reads
     and another writes is copied, and the reader keeps the old value for ever.
 What is done
     The lowering gets tables of its own; tags are taken off wherever they are; every
     user of a shared constant gets its copy; partitions come in the order in which
-    they were proposed; a partitioner is put in a list. A buffer that is written stays
+    they were proposed; a partitioner is put in a list; lifted numbers are declared in
+    the order in which they were lifted. A buffer that is written stays
     outside of delegates, unless one delegate does all with it.
 What is refused
     An int64 constant in a branch and a matrix product with a symbolic size go to the
@@ -50,6 +52,12 @@ _PARTITIONER = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner"
 def _own_constants(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     program = wrapped(*args, **kwargs)
     program._constants = dict(program._constants)
+    return program
+
+
+def _lift_constants(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    program = wrapped(*args, **kwargs)
+    shared_constants.declare_in_graph_order(program)
     return program
 
 
@@ -140,6 +148,11 @@ def install(patcher: Patcher) -> None:
         "executorch.exir.program._fake_program:get_fake_program",
         _own_constants,
         parameters=("real_exported_program",),
+    )
+    patcher.wrap(
+        "executorch.exir.program._program:lift_constant_tensor_pass",
+        _lift_constants,
+        parameters=("ep",),
     )
     patcher.wrap(
         "executorch.exir.program._fake_program:update_to_real_program",

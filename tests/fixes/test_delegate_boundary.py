@@ -13,6 +13,7 @@ from arm_ext.targets import lower, quantize, TARGETS
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from hypothesis import given, HealthCheck, settings, strategies as st
 from lowered import Call, lower_and_run
+from tosa.TosaGraph import TosaGraph
 
 FIX = "delegate-boundary"
 U85, U55, VGF_INT, VGF = (
@@ -102,6 +103,42 @@ def test_what_is_right_stays_byte_identical(target):
         with arm_ext.patched(disable=disable):
             buffers.append(lower(module, (X,), target).to_executorch().buffer)
     assert buffers[0] == buffers[1]
+
+
+# Inputs of which only the shape is read
+
+
+def shapes_only(x, y, z):
+    behind = on_the_cpu(y)
+    filled = torch.full_like(y, 2.0) * x + z
+    copied = behind.clone().copy_(z * 2.0)
+    return filled, x - z, copied - z, torch.zeros_like(behind)
+
+
+def boundaries(edge):
+    """Yield the inputs that each delegate is given and those of its TOSA graph."""
+    for module in edge.exported_program().graph_module.modules():
+        if isinstance(module, LoweredBackendModule):
+            tosa = verify.ReferenceDelegate(module).tosa
+            block = TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)
+            user_inputs = module.original_module.graph_signature.user_inputs
+            yield len(user_inputs), block.InputsLength()
+
+
+@pytest.mark.parametrize("target", [VGF, U85, U55], ids=lambda target: target.name)
+def test_partition_takes_in_what_it_reads(target):
+    inputs = (X, X + 1, X * 2)
+    module = Call(shapes_only)
+    if target is not VGF:
+        module = quantize(module, inputs, target)
+    with arm_ext.patched(only=()):
+        stock = lower(module, inputs, target)
+        assert any(given > read for given, read in boundaries(stock))
+    edge = lower(module, inputs, target)
+    assert all(given == read for given, read in boundaries(edge))
+    for got, wanted in zip(verify.run(edge, *inputs), module(*inputs), strict=True):
+        torch.testing.assert_close(got, wanted, atol=1e-6, rtol=0)
+    assert edge.to_executorch().buffer
 
 
 # The check when a delegate is lowered

@@ -385,6 +385,30 @@ def test_buffer_of_one_delegate_stays_in_it():
     check(edge, module, (X,), (X + 1,))
 
 
+# Methods without inputs
+
+
+def test_method_of_constants_alone():
+    def function(m):
+        return torch.atan2(m.c * 2, m.c + 1), m.c * 3
+
+    modules = {"table": Call(function, c=CONSTANT), "forward": scaled()}
+
+    def run():
+        return lower(
+            {
+                "table": export(modules["table"], ()),
+                "forward": export(modules["forward"], (X,)),
+            },
+            vgf(),
+        )
+
+    edge = fails_on_stock(run, Exception, "does not match node name")
+    assert delegates(edge, "table")
+    compare(edge, modules["forward"], method="forward")
+    check(edge, modules["table"], (), method="table")
+
+
 # The order of partitions
 
 
