@@ -29,6 +29,13 @@ CONSTANTS = Gap(
     "constant pow, masks and float64 stay on the CPU",
     fix="float64-and-constants",
 )
+SLICES = Gap(
+    0, "slice-writes", "a tensor filled in slices goes wrong", fix="slice-writes"
+)
+WHERE = Gap(
+    0, "where-number", "where with a number stays on the CPU", fix="where-number"
+)
+NORM = Gap(0, "strided-norm", "a view behind a strided norm throws", fix="strided-norm")
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -185,3 +192,36 @@ def one_rounding_in_float64():
     """A product in float64, rounded to float32."""
     model = Model(lambda m, x, y: (x.double() * y.double()).float())
     return model, (torch.randn(4, 8), torch.randn(4, 8))
+
+
+@SLICES.program("vgf", "vgf-fp", expected=EXACT)
+def rotary_embedding():
+    """The halves of a rotation, written into an empty tensor."""
+
+    def forward(m, x):
+        y = torch.empty_like(x)
+        y[..., :4] = x[..., :4] - x[..., 4:]
+        y[..., 4:] = x[..., 4:] + x[..., :4]
+        return y
+
+    return Model(forward), (torch.randn(2, 6, 8),)
+
+
+@WHERE.program("ethos-u85-256")
+def masked_attention():
+    """Scores that a mask takes out, and their softmax."""
+
+    def forward(m, x, mask):
+        return torch.softmax(torch.where(mask, 2 * x, torch.finfo(x.dtype).min), -1)
+
+    return Model(forward), (torch.randn(2, 6, 6), torch.rand(2, 6, 6) > 0.3)
+
+
+@NORM.program("vgf-int", "ethos-u85-256")
+def patches():
+    """The patches of a vision transformer, normed and shuffled."""
+
+    def forward(m, x):
+        return m.layers[0](x.flatten(2).transpose(1, 2)).view(1, 4, 32)
+
+    return Model(forward, torch.nn.LayerNorm(8)), (torch.randn(1, 8, 4, 4),)
