@@ -55,6 +55,38 @@ def test_operations_are_valid():
             assert any(map(fuzz._is_sound, tried)), text
 
 
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"target": "ethos-u85-256", "quantization": "int8"}, 4),
+        ({"dtype": torch.float16}, 8),
+        ({"dtype": torch.bfloat16, "target": "vgf-bf16"}, 8),
+    ],
+)
+def test_an_error_of_some_steps_is_found(options, steps, monkeypatch):
+    """Of an output's scale, or of the last digit of its format at its size."""
+    one = program("x + 1.5", "tanh(x)", **options)
+    assert fuzz.check(one) is None
+    size = 1 / 127 if one.quantization else torch.finfo(one.dtype).eps
+    run = fuzz.verify.run
+    monkeypatch.setattr(
+        fuzz.verify, "run", lambda *a: [x + 3 * steps * size for x in run(*a)]
+    )
+    assert "wrong by" in fuzz.check(one)
+
+
+def test_a_dynamic_dimension(monkeypatch):
+    one = program("x * y", "tanh(x)", dynamic=True)
+    assert fuzz.check(one) is None
+    lower, seen = fuzz.lower, []
+    monkeypatch.setattr(
+        fuzz,
+        "lower",
+        lambda *a, **options: seen.append(options) or lower(*a, **options),
+    )
+    assert fuzz.check(one) is None and "dynamic_shapes" in seen[0]
+
+
 def test_the_smallest_program_has_the_ops_that_are_needed():
     finding = fuzz.Finding(program("x + 1.5", "sin(x)", "x * 2", "cos(x)"), "E: 1")
 
