@@ -10,7 +10,16 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from arm_ext.cli import api, bench, check, fuzz, operators, report, setup_converter
+from arm_ext.cli import (
+    api,
+    bench,
+    check,
+    fuzz,
+    operators,
+    report,
+    setup_converter,
+    upstream,
+)
 
 
 @contextlib.contextmanager
@@ -54,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add(commands)
     operators.add(commands)
     setup_converter.add(commands)
+    upstream.add(commands)
     return parser
 
 

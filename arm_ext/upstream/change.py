@@ -1,0 +1,223 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""What a fix becomes in executorch's tree, and how it is put there.
+
+Sources are the files that the plugin itself runs, copied with nothing but the names
+of their modules changed. What a fix does by patching is a hunk in their files.
+
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from pathlib import Path
+
+ARM = "backends/arm"
+
+# Our folders, and theirs; imports are renamed accordingly.
+FOLDERS = {
+    "passes": f"{ARM}/_passes",
+    "partitioner": f"{ARM}/operator_support",
+    "quantizer": f"{ARM}/quantizer",
+}
+_PASSES = f"{ARM}/_passes/__init__.py"
+_MANAGER = f"{ARM}/_passes/arm_pass_manager.py"
+
+
+class Refused(Exception):
+    """A change does not fit a tree; the message names the file and the reason."""
+
+
+class Checkout:
+    """An executorch tree, and what is to be written into it.
+
+    Args:
+        root (Path): The folder that holds ``backends``.
+
+    Raises:
+        Refused: The folder holds no Arm backend.
+
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.changed: dict[str, str] = {}
+        if not (root / _MANAGER).is_file():
+            raise Refused(f"{root} is no executorch checkout: it has no {_MANAGER}")
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file with what was changed; None where there is none."""
+        if path in self.changed:
+            return self.changed[path]
+        file = self.root / path
+        return file.read_text() if file.is_file() else None
+
+    def diff(self) -> str:
+        """Return what is to be written as a unified diff."""
+        return "".join(line for path in self.changed for line in self._diff(path))
+
+    def _diff(self, path: str) -> Iterator[str]:
+        file = self.root / path
+        old = file.read_text().splitlines(True) if file.is_file() else []
+        source = f"a/{path}" if old else "/dev/null"
+        new = self.changed[path].splitlines(True)
+        return unified_diff(old, new, source, f"b/{path}")
+
+    def write(self) -> None:
+        """Write the changed files."""
+        for path, text in self.changed.items():
+            (self.root / path).write_text(text)
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines put beside one line of a file.
+
+    Attributes:
+        path (str): The file, from ``backends/arm``.
+        anchor (str): Text that occurs once in the file; lines are added whole.
+        added (str): The new lines.
+        before (bool): Whether they go in front of the anchor, not behind it.
+
+    """
+
+    path: str
+    anchor: str
+    added: str
+    before: bool = False
+
+    def apply(self, checkout: Checkout) -> None:
+        path = f"{ARM}/{self.path}"
+        text = checkout.read(path)
+        if text is None:
+            raise Refused(f"{path}: there is no such file")
+        if text.count(self.anchor) != 1:
+            raise Refused(
+                f"{path}: {self.anchor.strip()!r} is there {text.count(self.anchor)} "
+                "times, and once in the trees that this change fits"
+            )
+        both = (self.added, self.anchor) if self.before else (self.anchor, self.added)
+        if "".join(both) in text:
+            raise Refused(f"{path}: has {self.added.strip()!r} already")
+        checkout.changed[path] = text.replace(self.anchor, "".join(both))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass of ours, exported by their package and run by their pass manager.
+
+    Attributes:
+        module (str): Its file in ``passes`` without the suffix.
+        name (str): The class.
+        call (str): How a pipeline makes it.
+        before (str): The pass, as a pipeline makes it, that it goes in front of.
+
+    """
+
+    module: str
+    name: str
+    call: str
+    before: str
+
+    def apply(self, checkout: Checkout) -> None:
+        statement = f"from .{self.module} import {self.name}  # noqa\n"
+        if len(statement) > 89:
+            statement = f"from .{self.module} import (  # noqa\n    {self.name},\n)\n"
+        _insert_sorted(checkout, _PASSES, r"^from \.(\w+_pass) import", statement)
+        _insert_sorted(checkout, _MANAGER, r"^    (\w+Pass),$", f"    {self.name},\n")
+        lines = re.findall(
+            rf"^ *{re.escape(self.before)},\n", checkout.changed[_MANAGER], re.MULTILINE
+        )
+        anchor = lines[0] if lines else self.before
+        added = anchor.replace(self.before, self.call)
+        Hunk("_passes/arm_pass_manager.py", anchor, added, before=True).apply(checkout)
+
+
+def _insert_sorted(checkout: Checkout, path: str, pattern: str, added: str) -> None:
+    """Insert a line in front of the first one that sorts behind it."""
+    text = checkout.read(path) or ""
+    (name,) = re.findall(pattern, added.splitlines()[0], re.MULTILINE)
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        if match[1].lower() > name.lower():
+            start = match.start()
+            checkout.changed[path] = text[:start] + added + text[start:]
+            return
+        if match[1] == name:
+            raise Refused(f"{path}: has {name} already")
+    raise Refused(f"{path}: no list to put {name} into")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of one fix.
+
+    Attributes:
+        title (str): Subject of the commit, behind "Arm backend: ".
+        body (str): What was missing, and what is done.
+        sources (tuple): Files of ours that are copied, passes without a pipeline
+            and what passes and checks share among them.
+        passes (tuple): Passes that are copied and registered.
+        hunks (tuple): What is changed in their files.
+        tests (tuple): Files of ``tests`` beside this one, which go to ``test/ops``.
+
+    """
+
+    title: str
+    body: str
+    sources: tuple[str, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+    tests: tuple[str, ...] = field(default=())
+
+    def apply(self, checkout: Checkout) -> None:
+        """Put the change into a checkout.
+
+        Raises:
+            Refused: Parts do not fit; every reason is named, and nothing is changed.
+
+        """
+        before = dict(checkout.changed)
+        reasons = list(self._reasons(checkout))
+        if reasons:
+            checkout.changed = before
+            raise Refused("\n".join(reasons))
+
+    def _reasons(self, checkout: Checkout) -> Iterator[str]:
+        for path, text in self._files():
+            if checkout.read(path) not in (None, text):
+                yield f"{path}: there is another file of this name"
+            else:
+                checkout.changed[path] = text
+        for part in (*self.passes, *self.hunks):
+            try:
+                part.apply(checkout)
+            except Refused as refused:
+                yield str(refused)
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        sources = [*self.sources, *(f"passes/{p.module}.py" for p in self.passes)]
+        for source in sources:
+            folder, name = source.split("/")
+            text = (importlib.resources.files(f"arm_ext.{folder}") / name).read_text()
+            yield f"{FOLDERS[folder]}/{name}", _renamed(text)
+        tests = importlib.resources.files("arm_ext.upstream") / "tests"
+        for name in self.tests:
+            yield f"{ARM}/test/ops/{name}", (tests / name).read_text()
+
+    @property
+    def message(self) -> str:
+        return f"Arm backend: {self.title}\n\n{self.body}"
+
+
+def _renamed(source: str) -> str:
+    """Return a source of ours with the modules that it imports under their names."""
+    for ours, theirs in FOLDERS.items():
+        package = "executorch." + theirs.replace("/", ".")
+        source = source.replace(f"from arm_ext.{ours}.", f"from {package}.")
+    return source

@@ -1,0 +1,217 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""Each fix as a change to executorch, or the reason why it is none."""
+
+from arm_ext.upstream.change import Change, Hunk, Pass
+
+_ANNOTATOR = "quantizer/quantization_annotator.py"
+_QUANTIZER = "quantizer/quantizer_support.py"
+_LISTS = "operator_support/tosa_profile_supported_op_lists.py"
+_CHECKS = "operator_support/tosa_supported_operators.py"
+_TABLES = "_passes/insert_table_ops.py"
+_PARTITIONER = "tosa/partitioner.py"
+
+
+def _accept(*ops: str) -> tuple[Hunk, ...]:
+    """Add edge ops to the lists of what each profile has."""
+    lines = "".join(f"    exir_ops.edge.aten.{op},\n" for op in ops)
+    return tuple(
+        Hunk(_LISTS, f"TOSA_PRO_{profile}_SupportList: Final[Set] = {{\n", lines)
+        for profile in ("INT", "FP")
+    )
+
+
+def _check(module: str, name: str, arguments: str) -> Hunk:
+    """Ask a check of ours before those that reject; it imports the module itself."""
+    return Hunk(
+        _CHECKS,
+        "    checks.append(CheckKnownUnsupportedTOSASemantics(reporter))\n",
+        f"    from executorch.backends.arm.operator_support.{module} import (\n"
+        f"        {name},\n"
+        "    )\n\n"
+        f"    checks.append({name}({arguments}))\n",
+    )
+
+
+MISH = Change(
+    title="Lower mish in one delegate",
+    body="""\
+aten.mish was in no list of the quantizer, of the operators that are not
+decomposed or of the TABLE operators. It was decomposed into softplus, tanh
+and mul: float operators on the CPU in a quantized graph, some 24 operators
+in a float one.
+
+Treat it as SiLU: annotate it one to one, keep it whole and lower it to a
+TABLE. In float, DecomposeMishPass computes it by a quotient of polynomials
+in exp(x), without a cancellation where TOSA TANH underflows.
+""",
+    passes=(
+        Pass(
+            "decompose_mish_pass",
+            "DecomposeMishPass",
+            "DecomposeMishPass()",
+            "DecomposeGeluPass()",
+        ),
+    ),
+    hunks=(
+        Hunk(
+            _QUANTIZER,
+            "        (torch.ops.aten.silu_.default,),\n",
+            "        (torch.ops.aten.mish.default,),\n"
+            "        (torch.ops.aten.mish_.default,),\n",
+        ),
+        Hunk(
+            _ANNOTATOR,
+            "    torch.ops.aten.silu_.default,\n",
+            "    torch.ops.aten.mish.default,\n    torch.ops.aten.mish_.default,\n",
+        ),
+        Hunk(
+            _PARTITIONER,
+            "        ops_to_not_decompose_if_quant_op = {\n",
+            "            torch.ops.aten.mish.default,\n",
+        ),
+        Hunk(
+            _PARTITIONER,
+            "        ops_to_not_decompose_if_fp = {\n            "
+            "torch.ops.aten.celu.default,\n",
+            "            torch.ops.aten.mish.default,\n",
+        ),
+        Hunk(
+            _TABLES,
+            "        exir_ops.edge.aten.silu.default: torch.nn.functional.silu,\n",
+            "        exir_ops.edge.aten.mish.default: torch.nn.functional.mish,\n",
+        ),
+        *_accept("mish.default"),
+    ),
+    tests=("test_mish.py",),
+)
+
+ISNAN_ISINF_FMOD = Change(
+    title="Lower isnan, isinf and fmod by a number",
+    body="""\
+The three were in no list and split the graph. DecomposeIsNanIsInfPass and
+DecomposeFmodPass bring them to TOSA, exact in every bit; an int8 fmod is
+annotated one to one and becomes a TABLE, as remainder does.
+
+IsNanIsInfFmodCheck leaves to the CPU, with the reason in the report, what
+cannot be exact: a divisor that is a tensor, below 2^-32, infinite or NaN, a
+16-bit quantized fmod, whose TABLE interpolates over its jumps, and integers
+other than int32.
+""",
+    sources=(
+        "partitioner/reasoned_check.py",
+        "partitioner/isnan_isinf_fmod_check.py",
+        "quantizer/fmod.py",
+    ),
+    passes=(
+        Pass(
+            "decompose_isnan_isinf_pass",
+            "DecomposeIsNanIsInfPass",
+            "DecomposeIsNanIsInfPass()",
+            "DecomposeGeluPass()",
+        ),
+        Pass(
+            "decompose_fmod_pass",
+            "DecomposeFmodPass",
+            "DecomposeFmodPass()",
+            "DecomposeGeluPass()",
+        ),
+    ),
+    hunks=(
+        Hunk(
+            _QUANTIZER,
+            "from executorch.backends.arm.quantizer.quantization_annotator import (\n",
+            "from executorch.backends.arm.quantizer.fmod import Int8Activations\n",
+            before=True,
+        ),
+        Hunk(
+            _QUANTIZER,
+            "TOSA_QUANTIZER_SUPPORT_DICT[(torch.ops.aten.to.dtype,)] = CastCheck\n",
+            "TOSA_QUANTIZER_SUPPORT_DICT[(torch.ops.aten.fmod.Scalar,)] = "
+            "Int8Activations\n",
+        ),
+        Hunk(
+            _ANNOTATOR,
+            "    torch.ops.aten.remainder.Scalar,\n",
+            "    torch.ops.aten.fmod.Scalar,\n",
+        ),
+        Hunk(
+            _TABLES,
+            "        exir_ops.edge.aten.remainder.Scalar,\n    }\n",
+            "        exir_ops.edge.aten.fmod.Scalar,\n",
+            before=True,
+        ),
+        Hunk(
+            _TABLES,
+            "                case exir_ops.edge.aten.remainder.Scalar:\n",
+            "                case exir_ops.edge.aten.fmod.Scalar:\n"
+            "                    modulus = cast(float | int, node.args[1])\n"
+            "                    return lambda x: torch.fmod(x, modulus).flatten()\n",
+            before=True,
+        ),
+        *_accept("isnan.default", "isinf.default", "fmod.Scalar"),
+        _check("isnan_isinf_fmod_check", "IsNanIsInfFmodCheck", "tosa_spec, reporter"),
+    ),
+    tests=("test_isnan_isinf.py", "test_fmod.py"),
+)
+
+ROLL_AND_TRIANGLE = Change(
+    title="Quantize roll, triu and tril without an index or a computed mask",
+    body="""\
+roll was decomposed to an index computed in int64, which splits the graph;
+triu was not annotated, and the mask of a tril was computed by the graph and
+quantized. Before annotation DecomposeRollPass makes slices and a cat, and
+DecomposeTrianglePass a selection by a constant mask, which share their
+qparams.
+""",
+    sources=("passes/constant_evaluator.py", "passes/module_constants.py"),
+    passes=(
+        Pass(
+            "decompose_roll_pass",
+            "DecomposeRollPass",
+            "DecomposeRollPass(tfa_pass=True)",
+            "DecomposeTrilPass(tfa_pass=True)",
+        ),
+        Pass(
+            "decompose_triangle_pass",
+            "DecomposeTrianglePass",
+            "DecomposeTrianglePass(tfa_pass=True)",
+            "DecomposeTrilPass(tfa_pass=True)",
+        ),
+    ),
+    tests=("test_roll.py", "test_triu.py"),
+)
+
+CHANGES = {
+    "mish": MISH,
+    "isnan-isinf-fmod": ISNAN_ISINF_FMOD,
+    "roll-and-triangle": ROLL_AND_TRIANGLE,
+}
+
+_BEFORE_PARTITION = (
+    "it rewrites the edge program between to_edge and partition(), for which "
+    "executorch has no hook: a partitioner must not change the program"
+)
+_WRAPPER = (
+    "it works around executorch's own code from outside; upstream that code is to be "
+    "changed in place, which is no addition that can be written for it"
+)
+
+# Fixes that are not (yet) expressed as a change, each with the reason.
+REFUSED = {
+    "model-converter": "it mends the machine's C library, which is no part of the tree",
+    "conv-transpose1d": "its hunks in the quantizer and RewriteConvPass are not written",
+    "int64-constant-index": _BEFORE_PARTITION,
+    "argmin-argmax": _BEFORE_PARTITION,
+    "topk": "its indices are carried in int32 by what argmin-argmax does, which has "
+    "no place upstream",
+    "float64-and-constants": _BEFORE_PARTITION,
+    "int64-arithmetic": _BEFORE_PARTITION,
+}
+
+
+def why_not(fix: str) -> str:
+    """Return why a fix of the table is no change to executorch."""
+    return REFUSED.get(fix, _WRAPPER)
