@@ -14,7 +14,9 @@ What is done
     or else the whole partition. They run on the CPU, decomposed if they were kept
     whole for the delegate. One warning says which they are, where they come from and
     what the tool said. A lowering without an error is what it was. A partition that
-    was lowered before another one failed is not lowered again.
+    was lowered before another one failed is not lowered again. Vela runs in a forked
+    process, one a lowering, as it may end with a segmentation fault; not on Windows
+    and macOS.
 What is refused
     An error that the backend has with any program, such as a converter that is missing
     or a flag that Vela does not know, is raised, and one in a pass that is neither
@@ -34,6 +36,7 @@ from typing import Any
 from arm_ext import fix
 from arm_ext.fixes._support import check_first
 from arm_ext.fixes._warnings import warn, warn_of_nothing, warn_once_each
+from arm_ext.lowering.child import can_fork, Child
 from arm_ext.lowering.delegation_tags import control_flow_bodies
 from arm_ext.lowering.fallback import alike_in, Failure, offenders
 from arm_ext.lowering.program_digest import program_digest
@@ -46,6 +49,7 @@ from arm_ext.lowering.tool_error import (
 from arm_ext.partitioner.excluded_check import ExcludedCheck, is_quantize_or_dequantize
 from arm_ext.partitioner.source import source_of
 from arm_ext.patcher import Patcher
+from executorch.backends.arm import arm_vela
 from executorch.backends.arm.common.arm_compile_spec import ArmCompileSpec
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
@@ -64,6 +68,7 @@ _BACKENDS = (
 )
 # Entries of a compile spec with which a lowering leaves files behind.
 _WRITES_FILES = (ArmCompileSpec._DEBUG_ARTIFACT_KEY, ArmCompileSpec._DEBUG_MODE_KEY)
+_VELA = "executorch.backends.arm.arm_vela"
 # Lowerings of a program after which single nodes are looked for. After more, each
 # partition that fails is left on the CPU.
 _SEARCHES = 8
@@ -133,6 +138,7 @@ class _Decompose(Exception):
 
 
 _attempt: ContextVar[_Attempt | None] = ContextVar("arm_ext_attempt", default=None)
+_vela_child: ContextVar[Child | None] = ContextVar("arm_ext_vela_child", default=None)
 _flow: ContextVar[_Flow | None] = ContextVar("arm_ext_flow", default=None)
 
 
@@ -214,7 +220,7 @@ def _can_be_left_out(node: Node) -> bool:
 
 def _to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     first, *rest = args
-    with warn_once_each():
+    with warn_once_each(), Child("Vela") as child, _set(_vela_child, child):
         if isinstance(first, MethodProgramsPartitionerSpec):
             return _lower_methods(wrapped, first)
         if isinstance(first, ExportedProgram) and _is_arm(*rest):
@@ -376,6 +382,12 @@ def _warn(rejected: Collection[_Rejected]) -> None:
         )
 
 
+def _vela(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    (argv,) = (*args, *kwargs.values())
+    child = _vela_child.get()
+    return wrapped(argv) if child is None else child.call(wrapped, argv)
+
+
 def needs(installed: fix.Installed) -> fix.Need:
     """Apply always: no release of executorch goes on after such an error."""
     del installed
@@ -389,6 +401,8 @@ def install(patcher: Patcher) -> None:
             _preprocess,
             parameters=("edge_program", "compile_specs"),
         )
+    if arm_vela.has_vela and can_fork():
+        patcher.wrap(f"{_VELA}:vela.main", _vela, parameters=("argv",))
     check_first(patcher, _make_check)
     patcher.wrap(
         "executorch.exir.backend.backend_api:to_backend",

@@ -4,8 +4,11 @@
 # LICENSE file in the root directory of this source tree.
 """What cannot be lowered stays on the CPU, with a warning, and the rest is lowered."""
 
+import os
+import signal
 import sys
 import warnings
+from pathlib import Path
 
 import arm_ext
 import pytest
@@ -16,6 +19,7 @@ from arm_ext.coverage import coverage, reject_reasons
 from arm_ext.fixes import lowering_fallback
 from arm_ext.lowering.program_digest import program_digest
 from arm_ext.targets import lower, quantize, TARGETS
+from ethosu.vela import vela
 from executorch.backends.arm._passes import ArmPassManager, DecomposeSinhPass
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.tosa import backend as tosa_backend
@@ -276,6 +280,28 @@ def test_vela_itself():
         edge, covered, (said,) = run(lambda: lower(ArgMax(), (x,), U55))
     assert "aten.argmax.default" in covered.cpu_ops
     assert "ArgMax) could not run on NPU" in said
+
+
+def test_a_crash_of_vela(monkeypatch):
+    stock = vela.main.__wrapped__
+
+    def crash(argv):
+        block = TosaGraph.GetRootAs(Path(argv[-1]).read_bytes(), 0).Regions(0).Blocks(0)
+        ops = {block.Operators(i).Op() for i in range(block.OperatorsLength())}
+        if tosa_serializer.Op.MAXIMUM in ops:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return stock(argv)
+
+    class Maximum(torch.nn.Module):
+        def forward(self, x):
+            return torch.maximum(x + x, x), x * 3
+
+    x = torch.tensor([[3, -4, 5]], dtype=torch.int32)
+    monkeypatch.setattr(vela.main, "__wrapped__", crash)
+    edge, covered, (said,) = run(lambda: lower(Maximum(), (x,), U85))
+    assert covered.cpu_ops == ("aten.maximum.default",)
+    assert "Vela crashed: SIGSEGV" in said
+    assert all(map(torch.equal, verify.run(edge, x), Maximum()(x)))
 
 
 def test_a_dynamic_batch():
