@@ -28,8 +28,9 @@ class FoldConstantsPass(BeforePartitionPass):
 
         constant float32[8] -> mul(x)
 
-    A constant is folded only for a user that the partitioner takes with it. One that
-    is quantized is folded in front of its quantize. An int64 beyond int32 stays: the
+    A constant is folded only for a user that the partitioner takes with it, and a
+    float64 for one that stays on the CPU, as float64 does. One that is quantized is
+    folded in front of its quantize. An int64 beyond int32 stays: the
     backend casts an int64 constant without a look at its values.
 
     Edge dialect, top-level graph, before partitioning; or ATen, before annotation.
@@ -84,7 +85,7 @@ class FoldConstantsPass(BeforePartitionPass):
 
     def _give(self, user: Node, node: Node, constant: Node) -> bool:
         user.replace_input_with(node, constant)
-        if self._why_not(user) is None:
+        if constant.meta["val"].dtype == torch.float64 or self._why_not(user) is None:
             return True
         user.replace_input_with(constant, node)
         return False

@@ -134,7 +134,18 @@ def _fold_what_is_not_quantized(graph_module: GraphModule) -> PassResult:
 def _why_not_quantized(node: Node) -> str | None:
     if node.target == torch.ops.aten.pow.Scalar:
         return "the quantizer does not know pow.Scalar"
+    if _leaves_float(node):
+        return "what it makes of a float is not quantized"
     return "a float64 is not quantized" if has_float64(node) else None
+
+
+def _leaves_float(node: Node) -> bool:
+    """Whether a node makes integers or bools of floats, as a mask does."""
+    values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    if not all(isinstance(value, torch.Tensor) for value in values):
+        return False
+    made, *read = [value.is_floating_point() for value in values]
+    return not made and any(read)
 
 
 def _annotate_no_float64(

@@ -36,6 +36,15 @@ WHERE = Gap(
     0, "where-number", "where with a number stays on the CPU", fix="where-number"
 )
 NORM = Gap(0, "strided-norm", "a view behind a strided norm throws", fix="strided-norm")
+GATHER = Gap(
+    0, "flatten-gather", "gather of rank 4 stays on the CPU", fix="flatten-gather"
+)
+NO_GRAD = Gap(
+    0, "no-grad-regions", "no_grad keeps from quantizing", fix="no-grad-regions"
+)
+EXTREMUM = Gap(
+    0, "int64-extremum", "min and max of int64 stay on the CPU", fix="int64-extremum"
+)
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -225,3 +234,38 @@ def patches():
         return m.layers[0](x.flatten(2).transpose(1, 2)).view(1, 4, 32)
 
     return Model(forward, torch.nn.LayerNorm(8)), (torch.randn(1, 8, 4, 4),)
+
+
+@GATHER.program("vgf", "ethos-u85-256", expected=EXACT)
+def codebook_rows():
+    """Rows of two codebooks, picked by ``argmax``."""
+
+    def forward(m, book, scores):
+        code = scores.argmax(-1)[:, :, None, None].expand(2, 7, 1, 16)
+        return book[:, None].expand(2, 7, 8, 16).gather(2, code)
+
+    return Model(forward), (torch.randn(2, 8, 16), torch.randn(2, 7, 8))
+
+
+@NO_GRAD.program("vgf-int", "ethos-u85-256")
+def frozen_encoder():
+    """An encoder under ``no_grad``, and a head."""
+
+    def forward(m, x):
+        with torch.no_grad():
+            y = torch.relu(m.layers[0](x))
+        return m.layers[1](y)
+
+    layers = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+    return Model(forward, *layers), (torch.randn(4, 8),)
+
+
+@EXTREMUM.program("vgf", expected=EXACT)
+def positions_from_zero():
+    """Positions counted from the first that is seen."""
+
+    def forward(m, x):
+        positions = torch.cumsum(x > 0, dim=1) - 1
+        return (positions - positions.min(dim=1, keepdim=True).values).float()
+
+    return Model(forward), (torch.randn(3, 8),)

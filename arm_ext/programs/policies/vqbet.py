@@ -69,14 +69,16 @@ def head():
 
 @VQBET.program("vgf", "ethos-u85-256")
 def decode():
-    """Codes, int64, to actions."""
+    """Codes to actions. They come as int32, for TOSA takes no int64 from outside."""
     vqvae = _lerobot.load(_MODELING).VqVae(_config())
 
     def forward(module, codes):
         vqvae = module.layers[0]
-        return vqvae.get_action_from_latent(vqvae.get_embeddings_from_code(codes))
+        latent = vqvae.get_embeddings_from_code(codes.long())
+        return vqvae.get_action_from_latent(latent)
 
-    return Model(forward, _with_codebooks(vqvae)), (torch.randint(0, 8, (7, 2)),)
+    codes = torch.randint(0, 8, (7, 2), dtype=torch.int32)
+    return Model(forward, _with_codebooks(vqvae)), (codes,)
 
 
 def _with_codebooks(module: torch.nn.Module) -> torch.nn.Module:

@@ -1,0 +1,54 @@
+# Copyright 2026 The arm_ext Authors.
+#
+# This source code is licensed under the BSD-style license found in the
+# LICENSE file in the root directory of this source tree.
+"""gather of rank 1 or 4, or along another dimension than the second, is on the CPU.
+
+The gap
+    The backend takes ``gather`` along dimension 1 of two or three. Rows of codebooks,
+    ``codebooks.gather(2, index)`` with four dimensions, stay on the CPU.
+What is done
+    Where all other dimensions agree, ``FlattenGatherPass`` views it as one of rank 3,
+    before annotation and before partitioning, where an int64 index is then narrowed.
+What is refused
+    An index that is smaller than the tensor in another dimension; dynamic shapes.
+
+"""
+
+from __future__ import annotations
+
+from arm_ext import fix
+from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._passes import run_before_annotation
+from arm_ext.operators import FLOAT, Operator, QUANTIZED, U85, VGF
+from arm_ext.passes.flatten_gather_pass import FlattenGatherPass, is_other_gather
+from arm_ext.patcher import Patcher
+from torch.export import ExportedProgram
+
+_LIMITS = "static size; the index as large as the tensor in all other dimensions"
+
+OPERATORS = (
+    Operator(
+        "aten.gather",
+        (*FLOAT, "int32"),
+        (VGF,),
+        f"{_LIMITS}; bf16 needs the extension `bf16`",
+        FlattenGatherPass,
+    ),
+    Operator("aten.gather", QUANTIZED, (VGF, U85), _LIMITS, FlattenGatherPass),
+)
+
+
+def needs(installed: fix.Installed) -> fix.Need:
+    del installed
+    return fix.apply()
+
+
+def install(patcher: Patcher) -> None:
+    run_before_annotation(patcher, lambda: FlattenGatherPass(lambda node: None))
+    # Installed behind int64-arithmetic, it runs in front of it.
+    rewrite_before_partition(patcher, is_other_gather, _rewrite)
+
+
+def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
+    return FlattenGatherPass(why_not)(program.graph_module).modified
