@@ -84,13 +84,13 @@ class TransposedConvCheck(ReasonedCheck):
             return f"the weight {weight.name} is not a constant of the program"
         if conv.groups > 1 and weight.target == _PER_CHANNEL:
             return (
-                "a grouped weight with one scale a channel; prepare the model with "
-                "arm_ext, which makes one group of it"
+                "a grouped weight with one scale a channel, of which no one group was "
+                "made when the model was prepared"
             )
         if len(conv.kernel) == 1 and _quantized_dtype(weight) is not None:
             return (
-                "a quantized 1-D transposed convolution; prepare the model with "
-                "arm_ext, which makes a 2-D one of it"
+                "a quantized 1-D transposed convolution, of which no 2-D one was made "
+                "when the model was prepared"
             )
         return self._why_not_u55(conv) if self._tosa_spec.is_U55_subset else None
 

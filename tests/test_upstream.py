@@ -63,6 +63,7 @@ def write(checkout, *options):
 # The tests on the reference model; those of Corstone and Vulkan need a runner.
 ADDED = {
     "mish": ["ops/test_mish.py", "ops/test_silu.py::test_silu_tosa_INT"],
+    "conv-transpose1d": ["ops/test_transpose_conv1d.py"],
     "isnan-isinf-fmod": ["ops/test_isnan_isinf.py", "ops/test_fmod.py"],
     "roll-and-triangle": ["ops/test_roll.py", "ops/test_triu.py"],
 }

@@ -34,51 +34,69 @@ def _commit(root: Path, fix: str, message: str, paths: Sequence[str]) -> str:
     return branch
 
 
-def _upstream(args: argparse.Namespace) -> int:
+def _complaint(args: argparse.Namespace) -> str | None:
+    """Return what is wrong with the arguments, if anything is."""
     from arm_ext.fix import TABLE
-    from arm_ext.upstream.change import Checkout, Refused
-    from arm_ext.upstream.changes import CHANGES, why_not
 
     known = [fix.name for fix in TABLE]
-    unknown = [name for name in args.fix or () if name not in known]
-    if unknown:
-        print(f"arm-ext upstream: no fix is called {unknown[0]!r}", file=sys.stderr)
-        return 2
+    for name in args.fix or ():
+        if name not in known:
+            return f"no fix is called {name!r}"
+    if args.branch and _git(args.checkout, "status", "--porcelain"):
+        return "the checkout has changes of its own"
+    return None
+
+
+def _apply(name: str, checkout: Any) -> bool:
+    """Put a fix into a checkout and return whether it fits; say why not."""
+    from arm_ext.upstream.change import Refused
+    from arm_ext.upstream.changes import CHANGES, why_not
+
+    try:
+        if name not in CHANGES:
+            raise Refused(why_not(name))
+        CHANGES[name].apply(checkout)
+    except Refused as refused:
+        print(f"{name}: refused\n  " + str(refused).replace("\n", "\n  "))
+        return False
+    return True
+
+
+def _upstream(args: argparse.Namespace) -> int:
+    from arm_ext.upstream.change import Checkout, Refused
+    from arm_ext.upstream.changes import CHANGES
+
     try:
         checkout = Checkout(args.checkout)
     except Refused as refused:
         print(f"arm-ext upstream: {refused}", file=sys.stderr)
         return 2
-    if args.branch and _git(args.checkout, "status", "--porcelain"):
-        print("arm-ext upstream: the checkout has changes of its own", file=sys.stderr)
+    if complaint := _complaint(args):
+        print(f"arm-ext upstream: {complaint}", file=sys.stderr)
         return 2
-    failed = False
-    for name in args.fix or CHANGES:
-        if args.branch:
-            checkout = Checkout(args.checkout)
-        try:
-            if name not in CHANGES:
-                raise Refused(why_not(name))
-            CHANGES[name].apply(checkout)
-        except Refused as refused:
-            print(f"{name}: refused\n  " + str(refused).replace("\n", "\n  "))
-            failed = True
-            continue
-        if args.branch and not args.dry_run:
-            checkout.write()
-            paths = list(checkout.changed)
-            branch = _commit(args.checkout, name, CHANGES[name].message, paths)
-            print(f"{name}: branch {branch}")
-        elif args.branch:
-            print(checkout.diff(), end="")
-    if args.branch:
-        return int(failed)
-    if args.dry_run:
+    names = args.fix or list(CHANGES)
+    if not args.branch:
+        fits = [_apply(name, checkout) for name in names]
+        _finish(checkout, args.dry_run)
+        return int(not all(fits))
+    fits = []
+    for name in names:
+        alone = Checkout(args.checkout)
+        fits.append(_apply(name, alone))
+        if fits[-1]:
+            _finish(alone, args.dry_run)
+        if fits[-1] and not args.dry_run:
+            message, paths = CHANGES[name].message, list(alone.changed)
+            print(f"{name}: branch {_commit(args.checkout, name, message, paths)}")
+    return int(not all(fits))
+
+
+def _finish(checkout: Any, dry_run: bool) -> None:
+    if dry_run:
         print(checkout.diff(), end="")
-    else:
-        checkout.write()
-        print("\n".join(checkout.changed))
-    return int(failed)
+        return
+    checkout.write()
+    print("".join(f"{path}\n" for path in checkout.changed), end="")
 
 
 def add(commands: Any) -> None:

@@ -77,13 +77,15 @@ class Checkout:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines put beside one line of a file.
+    """Lines put beside one line of a file, or in its place.
 
     Attributes:
         path (str): The file, from ``backends/arm``.
         anchor (str): Text that occurs once in the file; lines are added whole.
         added (str): The new lines.
         before (bool): Whether they go in front of the anchor, not behind it.
+        instead (bool): Whether they take its place.
+        other (str): The anchor where a tree has not the first one.
 
     """
 
@@ -91,21 +93,30 @@ class Hunk:
     anchor: str
     added: str
     before: bool = False
+    instead: bool = False
+    other: str = ""
 
     def apply(self, checkout: Checkout) -> None:
         path = f"{ARM}/{self.path}"
         text = checkout.read(path)
         if text is None:
             raise Refused(f"{path}: there is no such file")
-        if text.count(self.anchor) != 1:
-            raise Refused(
-                f"{path}: {self.anchor.strip()!r} is there {text.count(self.anchor)} "
-                "times, and once in the trees that this change fits"
-            )
-        both = (self.added, self.anchor) if self.before else (self.anchor, self.added)
-        if "".join(both) in text:
+        anchor = self.other if self.other and self.other in text else self.anchor
+        new = self._beside(anchor)
+        if new in text:
             raise Refused(f"{path}: has {self.added.strip()!r} already")
-        checkout.changed[path] = text.replace(self.anchor, "".join(both))
+        if text.count(anchor) != 1:
+            raise Refused(
+                f"{path}: {anchor.strip()!r} is there {text.count(anchor)} times, and "
+                "once in the trees that this change fits"
+            )
+        checkout.changed[path] = text.replace(anchor, new)
+
+    def _beside(self, anchor: str) -> str:
+        if self.instead:
+            return self.added
+        both = (self.added, anchor) if self.before else (anchor, self.added)
+        return "".join(both)
 
 
 @dataclass(frozen=True)

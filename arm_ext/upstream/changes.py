@@ -184,8 +184,112 @@ qparams.
     tests=("test_roll.py", "test_triu.py"),
 )
 
+# A pattern is seen only in nodes that follow each other: no constant in between.
+_ANNOTATED = """\
+            from executorch.backends.arm.quantizer.conv_transpose import (
+                constants_first,
+                CONV_TRANSPOSE1D,
+            )
+
+            nodes = graph_module.graph.nodes
+            one_dimensional = any(node.target == CONV_TRANSPOSE1D for node in nodes)
+            graph_module = self._transform_graph_module(graph_module)
+            if one_dimensional:
+                constants_first(graph_module.graph)
+                graph_module.recompile()
+            return graph_module
+"""
+
+CONV_TRANSPOSE1D = Change(
+    title="Lower ConvTranspose1d, dilated and U55's transposed convolutions",
+    body="""\
+The quantizer, the support check and RewriteConvPass knew conv_transpose2d
+only, without dilation. Before annotation NormalizeConvTransposePass makes a
+2-D one of one group of it, so that it is annotated and fused as that. In the
+backend's pipeline RewriteTransposedConvPass does the same for a float one,
+puts the dilation into the kernel, and inserts zeros in front of a plain
+convolution where Ethos-U55 has no TRANSPOSE_CONV2D for it.
+
+TransposedConvCheck leaves the rest to the CPU, with the reason: dynamic
+shapes, a weight that is computed at run time, and the limits of Vela.
+TRANSPOSE_CONV2D of half precision accumulates in FP32, as CONV2D does.
+""",
+    sources=(
+        "passes/transposed_conv.py",
+        "partitioner/reasoned_check.py",
+        "partitioner/transposed_conv_check.py",
+        "quantizer/conv_transpose.py",
+    ),
+    passes=(
+        Pass(
+            "normalize_conv_transpose_pass",
+            "NormalizeConvTransposePass",
+            "NormalizeConvTransposePass(tfa_pass=True)",
+            "DecomposeIndexCopyPass(tfa_pass=True)",
+        ),
+        Pass(
+            "rewrite_transposed_conv_pass",
+            "RewriteTransposedConvPass",
+            "RewriteTransposedConvPass(exported_program)",
+            "DecomposeGroupedConvPass()",
+        ),
+    ),
+    hunks=(
+        Hunk(
+            "_passes/arm_pass_manager.py",
+            "            return GraphModulePassManager(self.passes)(graph_module)"
+            ".graph_module\n",
+            _ANNOTATED,
+            instead=True,
+            other="            return self._transform_graph_module(graph_module)\n",
+        ),
+        Hunk(
+            "quantizer/arm_quantizer.py",
+            "from executorch.backends.arm.quantizer.quantizer_support import (\n",
+            "from executorch.backends.arm.quantizer.conv_transpose import PATTERNS\n",
+            before=True,
+        ),
+        Hunk(
+            "quantizer/arm_quantizer.py",
+            "logger = logging.getLogger(__name__)\n",
+            "\nTOSA_QUANTIZER_SUPPORT_DICT.update(PATTERNS)\n",
+        ),
+        Hunk(
+            "quantizer/arm_quantizer_utils.py",
+            "    PARAMETER_TARGETS = {\n",
+            "        torch.ops.aten.conv_transpose1d.default,\n",
+        ),
+        Hunk(
+            "operator_support/convolution_support.py",
+            "from executorch.backends.arm.tosa import TosaSpecification\n",
+            "from executorch.backends.arm.operator_support.transposed_conv_check import "
+            "(\n    needs_rewrite,\n)\n",
+            before=True,
+        ),
+        Hunk(
+            "operator_support/convolution_support.py",
+            "        transposed, output_padding, groups = self._get_conv_params(node)\n",
+            "        if needs_rewrite(node, tosa_spec):\n            return True\n",
+            before=True,
+        ),
+        Hunk(
+            "operators/op_tosa_transpose_conv2d.py",
+            "        acc_type = output.dtype\n",
+            "        if acc_type in (ts.DType.BF16, ts.DType.FP16):\n"
+            "            acc_type = ts.DType.FP32\n",
+        ),
+        _check(
+            "transposed_conv_check",
+            "TransposedConvCheck",
+            "exported_program, tosa_spec, reporter",
+        ),
+    ),
+    tests=("test_transpose_conv1d.py",),
+)
+
 CHANGES = {
     "mish": MISH,
+    "conv-transpose1d": CONV_TRANSPOSE1D,
     "isnan-isinf-fmod": ISNAN_ISINF_FMOD,
     "roll-and-triangle": ROLL_AND_TRIANGLE,
 }
@@ -202,7 +306,6 @@ _WRAPPER = (
 # Fixes that are not (yet) expressed as a change, each with the reason.
 REFUSED = {
     "model-converter": "it mends the machine's C library, which is no part of the tree",
-    "conv-transpose1d": "its hunks in the quantizer and RewriteConvPass are not written",
     "int64-constant-index": _BEFORE_PARTITION,
     "argmin-argmax": _BEFORE_PARTITION,
     "topk": "its indices are carried in int32 by what argmin-argmax does, which has "
