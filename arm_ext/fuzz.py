@@ -228,6 +228,10 @@ KNOWN = (
         r"avg_pool2d.*not enough values to unpack \(expected 4",
         "prepare_pt2e takes no avg_pool2d without a batch",
     ),
+    (
+        r"\ba(sin|cos)\(.*: wrong by 0\.00",
+        "the backend computes asin and acos by polynomials, which are off by 0.0013",
+    ),
 )
 
 
@@ -363,7 +367,7 @@ def _allowed(
     if not isinstance(module, torch.fx.GraphModule):
         module = torch.export.export(module, inputs).module()
     # A TABLE of 16 bits interpolates between 513 points, on either side of a clamp.
-    table = 0.01 if program.quantization == "a16w8" else 0.0
+    table = 0.02 if program.quantization == "a16w8" else 0.0
     moved = [0.0 for _ in sizes]
     for seed in range(_PERTURBED_RUNS):
         outputs = tree_leaves(_Perturbed(module, seed, digit).run(*inputs))

@@ -273,6 +273,33 @@ def test_dynamic_shapes():
     edge.to_executorch()
 
 
+def _state(m, x):
+    """A counter that the program writes, a branch, and no elements at all."""
+    m.step.add_(1)
+    i = x.argmax(1)
+    return (
+        x + (m.step % 3).float(),
+        m.step * 2,
+        m.layers[0](i % 4),
+        torch.cond(x.sum() > 0, lambda a: a * 3 % 7, lambda a: a - 1, (i,)),
+        torch.cat([i, torch.zeros(0, dtype=torch.int64)]) * 2 > 3,
+    )
+
+
+@pytest.mark.parametrize("step", [MOST, 2**40])
+def test_what_is_not_known_stays_int64(step):
+    def model():
+        torch.manual_seed(0)
+        made = Model(_state, torch.nn.Embedding(4, 5))
+        made.register_buffer("step", torch.tensor([step]))
+        return made
+
+    edge = lower(model(), (X,), TARGETS["vgf"])
+    assert {"aten.remainder.Scalar", "cond"} <= set(coverage(edge).compute_ops)
+    _same(edge, model(), X)
+    edge.to_executorch()
+
+
 # The fix -----------------------------------------------------------------------------
 
 SIMPLE = Model(lambda m, x: (x.argmax(-1) % 7, x[x.argmin(0) // 2]))
