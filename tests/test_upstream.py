@@ -125,8 +125,10 @@ def test_what_is_no_change_says_why(capsys):
     names = [fix.name for fix in TABLE]
     assert set(CHANGES) | set(REFUSED) <= set(names)
     assert not set(CHANGES) & set(REFUSED)
-    assert write(WHEEL, "--fix", "topk", "--dry-run") == 1
-    assert why_not("topk") in capsys.readouterr().out
+    for fix in TABLE:
+        if fix.name in ("topk", "argmin-argmax", "partitioner"):
+            assert write(WHEEL, "--fix", fix.name, "--dry-run") == 1
+            assert why_not(fix) in capsys.readouterr().out
     assert write(WHEEL, "--fix", "nothing") == 2
 
 

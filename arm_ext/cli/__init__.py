@@ -16,6 +16,7 @@ from arm_ext.cli import (
     check,
     fuzz,
     operators,
+    pages,
     report,
     setup_converter,
     upstream,
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     api.add(commands)
     fuzz.add(commands)
     operators.add(commands)
+    pages.add(commands)
     setup_converter.add(commands)
     upstream.add(commands)
     return parser

@@ -49,12 +49,14 @@ def _complaint(args: argparse.Namespace) -> str | None:
 
 def _apply(name: str, checkout: Any) -> bool:
     """Put a fix into a checkout and return whether it fits; say why not."""
+    from arm_ext.fix import TABLE
     from arm_ext.upstream.change import Refused
     from arm_ext.upstream.changes import CHANGES, why_not
 
+    (fix,) = (fix for fix in TABLE if fix.name == name)
     try:
         if name not in CHANGES:
-            raise Refused(why_not(name))
+            raise Refused(why_not(fix))
         CHANGES[name].apply(checkout)
     except Refused as refused:
         print(f"{name}: refused\n  " + str(refused).replace("\n", "\n  "))

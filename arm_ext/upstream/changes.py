@@ -4,6 +4,7 @@
 # LICENSE file in the root directory of this source tree.
 """Each fix as a change to executorch, or the reason why it is none."""
 
+from arm_ext.fix import Fix
 from arm_ext.upstream.change import Change, Hunk, Pass
 
 _ANNOTATOR = "quantizer/quantization_annotator.py"
@@ -299,22 +300,21 @@ _BEFORE_PARTITION = (
     "executorch has no hook: a partitioner must not change the program"
 )
 _WRAPPER = (
-    "it works around executorch's own code from outside; upstream that code is to be "
-    "changed in place, which is no addition that can be written for it"
+    "it wraps functions of executorch from outside, and what that changes is not "
+    "written as hunks"
 )
 
-# Fixes that are not (yet) expressed as a change, each with the reason.
+# Fixes that are no change to executorch's tree for a reason of their own.
 REFUSED = {
     "model-converter": "it mends the machine's C library, which is no part of the tree",
-    "int64-constant-index": _BEFORE_PARTITION,
-    "argmin-argmax": _BEFORE_PARTITION,
     "topk": "its indices are carried in int32 by what argmin-argmax does, which has "
     "no place upstream",
-    "float64-and-constants": _BEFORE_PARTITION,
-    "int64-arithmetic": _BEFORE_PARTITION,
 }
 
 
-def why_not(fix: str) -> str:
-    """Return why a fix of the table is no change to executorch."""
-    return REFUSED.get(fix, _WRAPPER)
+def why_not(fix: Fix) -> str:
+    """Return why a fix is no change that can be written to executorch."""
+    if fix.name in REFUSED:
+        return REFUSED[fix.name]
+    rewrites = hasattr(fix.load(), "rewrite_before_partition")
+    return _BEFORE_PARTITION if rewrites else _WRAPPER
