@@ -112,6 +112,7 @@ TABLE = (
     Fix("int64-extremum", "max and min of int64 along a dimension stay on the CPU"),
     Fix("flatten-gather", "gather of rank 4, or along another dimension, is on the CPU"),
     Fix("no-grad-regions", "what a model does under no_grad is not quantized"),
+    Fix("float-to-int-cast", "a cast to int8 rounds, where PyTorch truncates"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("reject-report", "why an op stays on the CPU is said nowhere"),
     Fix("delegation-share", "the delegation summary has no percentage"),

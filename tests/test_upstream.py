@@ -66,6 +66,7 @@ ADDED = {
     "conv-transpose1d": ["ops/test_transpose_conv1d.py"],
     "isnan-isinf-fmod": ["ops/test_isnan_isinf.py", "ops/test_fmod.py"],
     "roll-and-triangle": ["ops/test_roll.py", "ops/test_triu.py"],
+    "float-to-int-cast": ["ops/test_float_cast.py"],
 }
 
 

@@ -288,11 +288,31 @@ TRANSPOSE_CONV2D of half precision accumulates in FP32, as CONV2D does.
     tests=("test_transpose_conv1d.py",),
 )
 
+FLOAT_TO_INT_CAST = Change(
+    title="Truncate in every cast from a float to an integer",
+    body="""\
+TOSA CAST rounds to the nearest, PyTorch drops the fraction.
+DecorateFp32toInt32CastingPass sees to fp32 to int32 alone, so that a cast to
+int8 or int16, or from fp16 or bf16 to any integer, gave -2 for -1.5.
+TruncateFloatCastPass does the same for these.
+""",
+    passes=(
+        Pass(
+            "truncate_float_cast_pass",
+            "TruncateFloatCastPass",
+            "TruncateFloatCastPass()",
+            "DecorateFp32toInt32CastingPass()",
+        ),
+    ),
+    tests=("test_float_cast.py",),
+)
+
 CHANGES = {
     "mish": MISH,
     "conv-transpose1d": CONV_TRANSPOSE1D,
     "isnan-isinf-fmod": ISNAN_ISINF_FMOD,
     "roll-and-triangle": ROLL_AND_TRIANGLE,
+    "float-to-int-cast": FLOAT_TO_INT_CAST,
 }
 
 _BEFORE_PARTITION = (
