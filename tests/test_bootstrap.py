@@ -82,6 +82,12 @@ def test_second_run_installs_nothing_until_the_pins_change(
     assert installs(commands)
 
 
+def test_lerobot_moves_no_torch(bootstrap, commands):
+    bootstrap.install()
+    [lerobot] = [command for command in installs(commands) if "lerobot" in command]
+    assert "--no-deps" in lerobot and "--constraint" in lerobot
+
+
 def test_failed_install_is_tried_again(bootstrap, commands):
     commands.failing = ("--editable",)
     with pytest.raises(subprocess.CalledProcessError):

@@ -28,7 +28,7 @@ MAPPED = {
     "passes": "arm_ext/passes",
     "quantizer": "arm_ext/quantizer",
 }
-TESTED = ("executorch", "run", "test")
+TESTED = ("executorch", "run", "test", "policies")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 

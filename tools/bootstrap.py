@@ -30,7 +30,7 @@ CONSTRAINTS = REPO / "constraints.txt"
 # What was installed last; written when all of it is there.
 STAMP = VENV / "arm-ext-installed"
 TORCH = "torch==2.13.0"
-EXTRAS = "executorch,run,test"
+EXTRAS = "executorch,run,test,policies"
 
 COMMANDS = {
     # The environment alone; `arm-ext status` shows that it works.
@@ -121,6 +121,8 @@ def install() -> None:
     install_torch()
     say("installing executorch, the test tools and this package")
     run(*pip("install", "--editable", f"{REPO}[{EXTRAS}]"))
+    # LeRobot asks for an older torch; its policies run on this one.
+    run(*pip("install", "--no-deps", "lerobot"))
     STAMP.write_text(wanted())
 
 

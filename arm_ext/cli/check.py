@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from arm_ext._engine import installed_versions
+from arm_ext.cli import check_markdown
+from arm_ext.cli.check_markdown import markers
 from arm_ext.programs import (
     Case,
     cases,
@@ -101,6 +103,12 @@ def add(commands: Any) -> None:
         help="give every reason, and line, of every op that either side leaves",
     )
     parser.add_argument("--json", metavar="FILE", help="write everything to FILE")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables of README into FILE, between its markers",
+    )
     parser.add_argument("--list", action="store_true", help="list the programs only")
     parser.set_defaults(run=check)
 
@@ -118,6 +126,8 @@ def check(args: argparse.Namespace) -> int:
         return _cannot(reason)
     if args.json and not os.access(Path(args.json).resolve().parent, os.W_OK):
         return _cannot(f"--json: {args.json} is not in a folder that can be written")
+    if args.markdown and (reason := _no_place(args.markdown)):
+        return _cannot(f"--markdown: {reason}")
     start = time.perf_counter()
     try:
         stock, patched = _run(chosen)
@@ -133,6 +143,9 @@ def check(args: argparse.Namespace) -> int:
     console.print(_summary(rows, patched, time.perf_counter() - start))
     if args.json:
         Path(args.json).write_text(json.dumps(_as_json(rows, patched), indent=2) + "\n")
+    if args.markdown:
+        text = args.markdown.read_text(encoding="utf-8")
+        args.markdown.write_text(check_markdown.write(text, rows), encoding="utf-8")
     return int(any(row.verdict is Verdict.WORSE for row in rows))
 
 
@@ -155,6 +168,17 @@ def _choose(
 def _cannot(reason: str) -> int:
     print(f"arm-ext check: {reason}", file=sys.stderr)
     return 2
+
+
+def _no_place(path: Path) -> str | None:
+    """Return why the tables cannot be written into a file; None if they can."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        return str(error)
+    lines = [line for name in check_markdown.TABLES for line in markers(name)]
+    absent = [line for line in lines if line not in text]
+    return f"{path} has no line {absent[0]}" if absent else None
 
 
 def _missing(chosen: Sequence[Case]) -> str | None:

@@ -5,7 +5,7 @@
 """Diffusion Policy: the image encoder and one denoising step of its U-Net."""
 
 import torch
-from arm_ext.programs._program import Model, Policy
+from arm_ext.programs._program import Expected, Model, Policy
 from arm_ext.programs.policies import _lerobot
 from arm_ext.programs.policies._features import features
 
@@ -29,7 +29,13 @@ def image_encoder():
     return diffusion.DiffusionRgbEncoder(_config()).eval(), (torch.rand(1, 3, 64, 64),)
 
 
-@DIFFUSION.program("vgf", "ethos-u85-256")
+# The timestep comes as int64, which TOSA has not.
+_STEP_IN = Expected(
+    cpu_ops=("aten.unsqueeze_copy.default", "dim_order_ops._to_dim_order_copy.default")
+)
+
+
+@DIFFUSION.program("vgf", "ethos-u85-256", on={"vgf": _STEP_IN})
 def denoising_step():
     """One step of the U-Net, its timestep an int64 as the scheduler gives it."""
     diffusion = _lerobot.load(_MODELING)

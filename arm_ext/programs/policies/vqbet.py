@@ -8,7 +8,7 @@ import contextlib
 import io
 
 import torch
-from arm_ext.programs._program import Model, Policy
+from arm_ext.programs._program import Expected, Model, Policy
 from arm_ext.programs.policies import _lerobot
 from arm_ext.programs.policies._features import features
 from torch.overrides import TorchFunctionMode
@@ -41,6 +41,19 @@ def gpt():
     return model, (torch.randn(1, 17, _WIDTH),)
 
 
+# A codebook that is a constant is not quantized in front of a gather.
+_GATHER = Expected(delegates=2, cpu_ops=("aten.gather.default",))
+_HEAD = Expected(
+    delegates=4,
+    cpu_ops=(
+        *_GATHER.cpu_ops,
+        "dim_order_ops._to_dim_order_copy.default",
+        "aten.alias_copy.default",
+        "aten.alias_copy.default",
+    ),
+)
+
+
 class _MostProbable(TorchFunctionMode):
     """Takes the most probable code where lerobot draws one.
 
@@ -55,7 +68,7 @@ class _MostProbable(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@VQBET.program("vgf", "ethos-u85-256")
+@VQBET.program("vgf", "ethos-u85-256", on={"ethos-u85-256": _HEAD})
 def head():
     """Features to codes and offsets, and those to actions."""
     head = _lerobot.load(_MODELING).VQBeTHead(_config())
@@ -67,9 +80,9 @@ def head():
     return Model(forward, _with_codebooks(head)), (torch.randn(1, 7, _WIDTH),)
 
 
-@VQBET.program("vgf", "ethos-u85-256")
+@VQBET.program("vgf", "ethos-u85-256", on={"ethos-u85-256": _GATHER})
 def decode():
-    """Codes to actions. They come as int32, for TOSA takes no int64 from outside."""
+    """Codes to actions. They come as int16, for TOSA takes no int64 from outside."""
     vqvae = _lerobot.load(_MODELING).VqVae(_config())
 
     def forward(module, codes):
@@ -77,7 +90,7 @@ def decode():
         latent = vqvae.get_embeddings_from_code(codes.long())
         return vqvae.get_action_from_latent(latent)
 
-    codes = torch.randint(0, 8, (7, 2), dtype=torch.int32)
+    codes = torch.randint(0, 8, (7, 2), dtype=torch.int16)
     return Model(forward, _with_codebooks(vqvae)), (codes,)
 
 
