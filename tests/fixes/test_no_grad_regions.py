@@ -49,6 +49,17 @@ def test_one_delegate():
     assert "aten.addmm.default" in stock.covered.compute_ops
 
 
+def test_batch_norm_is_fused():
+    def frozen(conv, norm, x):
+        with torch.no_grad():
+            return torch.relu(norm(conv(x)))
+
+    torch.manual_seed(0)
+    module = Call(frozen, torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)).eval()
+    result = lower_and_run(module, (torch.randn(1, 3, 8, 8),), U85, "int8")
+    assert result.one_delegate and result.error() <= 1.0
+
+
 def nested(first, second, x):
     scale = torch.tensor([0.5, 2.0])
     with torch.no_grad():
