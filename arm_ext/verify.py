@@ -22,6 +22,7 @@ import torch
 from arm_ext import vulkan
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.ethosu import EthosUBackend, EthosUCompileSpec
+from executorch.backends.arm.constants import NHWC_ORDER, NNHWC_ORDER
 from executorch.backends.arm.test.runner_utils import (
     numpy_to_torch_tensor,
     run_tosa_graph,
@@ -119,42 +120,67 @@ def tosa_of(delegate: LoweredBackendModule) -> bytes:
     raise RuntimeError(f"{delegate.backend_id} did not produce a TOSA flatbuffer")
 
 
-class CompiledDelegate(torch.nn.Module):
+class _Delegate(torch.nn.Module):
+    """Stands for a delegate; reads and writes memory in the declared dim orders."""
+
+    def __init__(self, delegate: LoweredBackendModule) -> None:
+        super().__init__()
+        program = delegate.original_module
+        names = set(program.graph_signature.user_inputs)
+        placeholders = program.graph.find_nodes(op="placeholder")
+        self.inputs = [node for node in placeholders if node.name in names]
+        self.output_node = program.graph.output_node()
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        outputs = self.output_node.args[0]
+        tensors = self.execute(list(map(_in_memory_order, inputs, self.inputs)))
+        _check_dtypes(tensors, outputs)
+        return list(map(_out_of_memory_order, tensors, outputs))
+
+    def execute(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        raise NotImplementedError
+
+
+def _in_memory_order(tensor: torch.Tensor, declared: Node) -> torch.Tensor:
+    """Return what the delegate is handed: dimensions as they lie in memory."""
+    return tensor.permute(declared.meta["val"].dim_order()).contiguous()
+
+
+def _out_of_memory_order(tensor: torch.Tensor, declared: Node) -> torch.Tensor:
+    """Undo :func:`_in_memory_order` where ``numpy_to_torch_tensor`` does not."""
+    value = declared.meta["val"]
+    order = value.dim_order()
+    if order in (tuple(range(len(order))), NHWC_ORDER, NNHWC_ORDER):
+        return tensor
+    in_memory = tensor.reshape([value.shape[dim] for dim in order])
+    return in_memory.permute([order.index(dim) for dim in range(len(order))])
+
+
+class CompiledDelegate(_Delegate):
     """Stands for a VGF delegate; executes its compiled VGF on a Vulkan driver."""
 
     def __init__(self, delegate: LoweredBackendModule) -> None:
-        super().__init__()
+        super().__init__(delegate)
         self.vgf = delegate.processed_bytes
-        self.outputs = delegate.original_module.graph.output_node().args[0]
 
-    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        arrays = vulkan.run(self.vgf, [torch_tensor_to_numpy(x) for x in inputs])
-        tensors = [
-            numpy_to_torch_tensor(array, node)
-            for array, node in zip(arrays, self.outputs)
-        ]
-        _check_dtypes(tensors, self.outputs)
-        return tensors
+    def execute(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        arrays = vulkan.run(self.vgf, list(map(torch_tensor_to_numpy, inputs)))
+        return list(map(numpy_to_torch_tensor, arrays, self.output_node.args[0]))
 
 
-class ReferenceDelegate(torch.nn.Module):
+class ReferenceDelegate(_Delegate):
     """Stands for a delegate; runs its TOSA graph on the reference model."""
 
     def __init__(self, delegate: LoweredBackendModule) -> None:
-        super().__init__()
+        super().__init__(delegate)
         backend = _backend_of(delegate)
         self.tosa = tosa_of(delegate)
         self.tosa_spec = backend.compile_spec._from_list(
             delegate.compile_specs
         ).tosa_spec
-        self.output_node = delegate.original_module.graph.output_node()
 
-    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        tensors = run_tosa_graph(
-            self.tosa, self.tosa_spec, list(inputs), self.output_node
-        )
-        _check_dtypes(tensors, self.output_node.args[0])
-        return tensors
+    def execute(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return run_tosa_graph(self.tosa, self.tosa_spec, inputs, self.output_node)
 
 
 def _check_dtypes(tensors: Sequence[torch.Tensor], declared: Sequence[Node]) -> None:
