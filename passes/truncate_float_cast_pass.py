@@ -14,6 +14,37 @@ _aten = exir_ops.edge.aten
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 _INTEGERS = (torch.int8, torch.int16, torch.int32)
 
+_ROUND = frozenset({_aten.ceil.default, _aten.floor.default, _aten.round.default})
+# Which arguments make a result whole if they are.
+_KEEP_WHOLE = {
+    _aten.add.Tensor: slice(None),
+    _aten.clamp.default: slice(None),
+    _aten.full.default: slice(1, 2),
+    _aten.sub.Tensor: slice(None),
+    _aten.where.self: slice(1, 3),
+}
+
+
+def _is_whole(node: torch.fx.Node) -> bool:
+    """Whether no element of a node has a fraction, by what it is made of."""
+    seen = set()
+    to_visit = [node]
+    while to_visit:
+        value = to_visit.pop()
+        if value is None or value in seen:
+            continue
+        if not isinstance(value, torch.fx.Node):
+            if not float(value).is_integer():
+                return False
+            continue
+        seen.add(value)
+        if not value.meta["val"].dtype.is_floating_point or value.target in _ROUND:
+            continue
+        if value.target not in _KEEP_WHOLE or "alpha" in value.kwargs:
+            return False
+        to_visit.extend(value.args[_KEEP_WHOLE[value.target]])
+    return True
+
 
 class TruncateFloatCastPass(ArmOpTargetedPass):
     """Have a cast from a float to an integer round towards zero.
@@ -32,7 +63,8 @@ class TruncateFloatCastPass(ArmOpTargetedPass):
         x -> ceil ---------> where -> _to_dim_order_copy(int8)
         x -> ge(full(0)) -/
 
-    A value beyond the integer's range saturates; in PyTorch it is undefined.
+    What is whole already, as in a decomposed quantize, is left as it is. A value
+    beyond the integer's range saturates; in PyTorch it is undefined.
 
     """
 
@@ -69,4 +101,6 @@ class TruncateFloatCastPass(ArmOpTargetedPass):
             return False
         if x.node.meta.get("output_qparams"):
             return False  # an integer by now
-        return (source, result) != (torch.float32, torch.int32)
+        if (source, result) == (torch.float32, torch.int32):
+            return False
+        return not _is_whole(x.node)

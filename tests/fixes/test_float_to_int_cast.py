@@ -48,9 +48,23 @@ def test_ranks(shape):
     assert torch.equal(verify.run(edge, x), x.to(torch.int8))
 
 
+@pytest.mark.parametrize("by", [0.5, 2.25])
+def test_a_number_with_a_fraction(by):
+    x = torch.tensor(VALUES) / 2
+
+    def cast(x):
+        floor = torch.floor(x)
+        return (floor + by).to(torch.int8), torch.clamp(floor, -by, by).to(torch.int8)
+
+    edge = lower(Call(cast), (x,), VGF)
+    assert all(map(torch.equal, verify.run(edge, x), cast(x)))
+
+
 def test_other_casts_are_byte_identical():
     def others(x):
-        return (x * 1.5).to(torch.int32), (x > 0).to(torch.float32), x.to(torch.float16)
+        whole = torch.clamp(torch.floor(x * 2.0), -100.0, 100.0).to(torch.int8)
+        floats = (x > 0).to(torch.float32), x.to(torch.float16)
+        return (x * 1.5).to(torch.int32), whole, *floats
 
     x = torch.tensor(VALUES)
     payloads = []
