@@ -272,3 +272,17 @@ def test_stock_program_runs_too():
         edge = lower(module, inputs, TARGETS["vgf"])
         got = verify.run(edge, *inputs)
     torch.testing.assert_close(got, module(*inputs), **FP32)
+
+
+@pytest.mark.parametrize("target", ["vgf", "ethos-u85-256"])
+def test_a_dense_input_of_any_dim_order(target):
+    """Neither contiguous nor channels last, on the way in and on the way out."""
+    x = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+    x = x.permute(0, 2, 1, 3)
+    module = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU()).eval()
+    if TARGETS[target].is_ethosu:
+        module = quantize(module, (x,), TARGETS[target])
+    edge = lower(module, (x,), TARGETS[target])
+    torch.testing.assert_close(
+        verify.run(edge, x), module(x), atol=1e-5, rtol=0, check_stride=False
+    )
