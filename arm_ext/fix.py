@@ -106,11 +106,15 @@ TABLE = (
     Fix("roll-and-triangle", "roll and triu stay on the CPU"),
     Fix("slice-writes", "a tensor filled in slices is quantized wrong, or on the CPU"),
     Fix("where-number", "where with a number stays on the CPU"),
-    Fix("strided-norm", "quantizing a view behind a norm of a transposed tensor throws"),
+    Fix(
+        "strided-norm", "quantizing a view behind a norm of a transposed tensor throws"
+    ),
     Fix("float64-and-constants", "constant pow, masks and float64 stay on the CPU"),
     Fix("int64-arithmetic", "int64 arithmetic stays on the CPU"),
     Fix("int64-extremum", "max and min of int64 along a dimension stay on the CPU"),
-    Fix("flatten-gather", "gather of rank 4, or along another dimension, is on the CPU"),
+    Fix(
+        "flatten-gather", "gather of rank 4, or along another dimension, is on the CPU"
+    ),
     Fix("no-grad-regions", "what a model does under no_grad is not quantized"),
     Fix("float-to-int-cast", "a cast to int8 rounds, where PyTorch truncates"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
