@@ -2,7 +2,7 @@
 #
 # This source code is licensed under the BSD-style license found in the
 # LICENSE file in the root directory of this source tree.
-"""Plain-text tables, so that whatever prints one prints it alike."""
+"""Tables, so that whatever prints or writes one does it alike."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -24,3 +24,9 @@ def render(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     console = Console(file=text, width=max(Console().width, 100), markup=False)
     console.print(table)
     return text.getvalue().rstrip()
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as Markdown, a line for each row."""
+    lines = (header, ["---"] * len(header), *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

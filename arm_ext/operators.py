@@ -93,8 +93,9 @@ def rows(table: Iterable[fix.Fix] = fix.TABLE) -> list[tuple[str, ...]]:
 
 def markdown(table: Iterable[fix.Fix] = fix.TABLE) -> str:
     """Return the text of ``docs/operators.md``."""
-    lines = [HEADER, ("---",) * len(HEADER), *rows(table)]
-    return _PREAMBLE + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    from arm_ext import _table  # with rich, which a fix that lists its ops needs not
+
+    return _PREAMBLE + _table.markdown(HEADER, rows(table))
 
 
 _PREAMBLE = """\

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from arm_ext._table import markdown
 from arm_ext.programs import Outcome, Policy, shortfalls
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def gaps(rows: Sequence[Row]) -> str:
     """Return the table of the sections of the report; empty where none was run."""
     listed = [row for row in rows if row.case.program.gap.section]
     listed.sort(key=lambda row: row.case.program.gap.section)
-    return _table(_GAPS, _gap_lines(listed)) if listed else ""
+    return markdown(_GAPS, _gap_lines(listed)) if listed else ""
 
 
 def _gap_lines(rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
@@ -62,7 +63,9 @@ def policies(rows: Sequence[Row]) -> str:
     if not listed:
         return ""
     left = "".join(map(_what_is_left, listed))
-    return _table(_POLICIES, map(_policy_line, listed)) + (f"\n{left}" if left else "")
+    return markdown(_POLICIES, map(_policy_line, listed)) + (
+        f"\n{left}" if left else ""
+    )
 
 
 def _policy_line(row: Row) -> tuple[str, ...]:
@@ -102,8 +105,3 @@ def _names(ops: Counter[str]) -> str:
 def _short(text: str, width: int = 160) -> str:
     text = re.sub(r"\s+", " ", text).replace("|", "/").replace("<", "&lt;")
     return text if len(text) <= width else f"{text[:width].rpartition(' ')[0]} …"
-
-
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [header, ["---"] * len(header), *lines]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
