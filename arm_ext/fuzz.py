@@ -58,6 +58,7 @@ log(x.abs() + 0.5)|log1p(x.abs())|log10(x.abs() + 0.5)|rsqrt(x.abs() + 0.5)
 sqrt(x.abs() + 0.1)|reciprocal(x.abs() + 0.5)|sinh(x.clamp(-3, 3))
 cosh(x.clamp(-3, 3))|asin(x.clamp(-0.9, 0.9))|acos(x.clamp(-0.9, 0.9))
 atanh(x.clamp(-0.9, 0.9))|erfinv(x.clamp(-0.9, 0.9))|acosh(x.abs() + 1.5)
+log1p(x.clamp(-0.9, 9))|asinh(x * 1000)|log_softmax(x * 50, -1)
 tan(x.clamp(-1, 1))|logit(x.clamp(0.1, 0.9))|pow(x.abs() + 0.5, 1.5)|square(x)
 x + 1.5|x * 0.5|x - 2.0|x / 3.0|clamp(x, -1.0, 1.0)|x.mean(-1)|x.mean(0, keepdim=True)
 x.sum(0)|x.sum(-1, keepdim=True)|x.amax(-1)|x.amin(0, keepdim=True)|x.var(-1)
@@ -77,7 +78,7 @@ F.pad(x, (1, 2))|F.pad(x, (0, 1), value=1)|cat([x, y])|cat([x, x], -1)|stack([x,
 x.split(2)[0]|x.chunk(2, -1)[-1]|x[tensor([0, -1])]|slice_scatter(x, x[:1] , 0, 0, 1)
 """.replace("\n", "|")
 _EXACT = """
-floor(x)|ceil(x)|round(x)|sign(x)|where(x > y, x, y)|(x > 0.5)|(x >= y)|(x == y)|(x < y)
+floor(x)|ceil(x)|round(x)|round(floor(x) / 2)|sign(x)|where(x > y, x, y)|(x > 0.5)|(x >= y)|(x == y)|(x < y)
 (x <= 0.0)|(x != 0.0)|x.argmax(-1)|x.argmin(0)|x.topk(1)[0]|masked_fill(x, x > 0, 0.5)
 remainder(x, 3.0)|(x > y).any()|((x > 0) & (y > 0))|((x > 0) ^ (y < 0))|~(x > 0)
 """.replace("\n", "|")
@@ -225,12 +226,20 @@ class Finding:
 # Findings that no fix closes, and why.
 KNOWN = (
     (
-        r"avg_pool2d.*not enough values to unpack \(expected 4",
-        "prepare_pt2e takes no avg_pool2d without a batch",
+        r"avg_pool2d.* values to unpack \(expected 4",
+        "prepare_pt2e takes no avg_pool2d of another rank than 4",
     ),
     (
         r"\ba(sin|cos)\(.*: wrong by 0\.00",
         "the backend computes asin and acos by polynomials, which are off by 0.0013",
+    ),
+    (
+        r"^a16w8 .*_norm\(.*: wrong by",
+        "a TABLE of 16 bits has 513 points, and rsqrt of a variance near 0 is between two",
+    ),
+    (
+        r": torch.int64 \[\], eager torch.int32 \[\]",
+        "to_edge computes a 0-dim int32 tensor and a Python number in int64",
     ),
 )
 
@@ -238,7 +247,7 @@ KNOWN = (
 def why_known(finding: Finding) -> str | None:
     """Return why nothing is done about a finding; None if nobody knows it yet."""
     ops = " ".join(step.expression for step in finding.program.steps)
-    text = f"{ops}: {finding.what}"
+    text = f"{finding.program.quantization} {ops}: {finding.what}"
     return next((why for what, why in KNOWN if re.search(what, text)), None)
 
 
@@ -372,7 +381,9 @@ def _allowed(
     for seed in range(_PERTURBED_RUNS):
         outputs = tree_leaves(_Perturbed(module, seed, digit).run(*inputs))
         moved = list(map(max, moved, map(_distance, outputs, wanted)))
-    return [2 * far + (digit + table) * size + 1e-6 for far, size in zip(moved, sizes)]
+    # The difference of two equal numbers is off by some digits of these.
+    floor = digit / 16 + 1e-6
+    return [2 * far + (digit + table) * size + floor for far, size in zip(moved, sizes)]
 
 
 def _distance(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -45,6 +45,10 @@ NO_GRAD = Gap(
 EXTREMUM = Gap(
     0, "int64-extremum", "min and max of int64 stay on the CPU", fix="int64-extremum"
 )
+ACCURACY = Gap(
+    0, "float-accuracy", "asinh, log1p and round go wrong", fix="float-accuracy"
+)
+NEG = Gap(0, "neg-scale", "a quantized neg is scaled wrong", fix="neg-scale")
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -269,3 +273,26 @@ def positions_from_zero():
         return (positions - positions.min(dim=1, keepdim=True).values).float()
 
     return Model(forward), (torch.randn(3, 8),)
+
+
+@ACCURACY.program("vgf", "vgf-fp", expected=Expected(tolerance=1e-5))
+def either_sign():
+    """log1p, asinh and log_softmax of numbers that cancel and underflow."""
+
+    def forward(m, x):
+        return torch.log1p(x / 5000.1), torch.asinh(x), torch.log_softmax(x, -1)
+
+    return Model(forward), (torch.linspace(-5000.0, 5000.0, 32).reshape(2, 16),)
+
+
+@ACCURACY.program("vgf", expected=EXACT)
+def halves():
+    """Halves are rounded to the even neighbour."""
+    return Model(lambda m, x: torch.round(x)), (torch.arange(-4.0, 4.0, 0.5),)
+
+
+@NEG.program("vgf-int", "ethos-u85-256", U55)
+def negated_beside_cat():
+    """A rotation by half a turn beside a cat, as a cache takes it."""
+    model = Model(lambda m, x, y: (-x, torch.cat([x, y])))
+    return model, (torch.rand(2, 8) - 0.9, 20 * torch.rand(2, 8))
