@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from arm_ext.lowering.delegation_tags import tags_of
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch.export import ExportedProgram
 from torch.fx import Node
+
+if TYPE_CHECKING:
+    from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 
 _QUANTIZERS = {
     "EthosUBackend": "EthosUQuantizer",

@@ -13,6 +13,7 @@ from executorch.backends.arm._passes import ArmPass
 from executorch.exir.pass_base import ExportPass
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
+from torchao.quantization.pt2e.utils import _fuse_conv_bn_
 
 _WITH_GRAD = torch.ops.higher_order.wrap_with_set_grad_enabled
 
@@ -30,7 +31,8 @@ class InlineGradModePass(ArmPass):
         x -> linear -> relu -> y
 
     Gradients are of no use here, and a quantizer sees the top-level graph alone.
-    ATen, before annotation.
+    Batch norms that now follow their convolutions are fused into them, as
+    ``prepare_pt2e`` did outside. ATen, before annotation.
 
     """
 
@@ -46,6 +48,7 @@ class InlineGradModePass(ArmPass):
             graph_module.graph.eliminate_dead_code()
             graph_module.delete_all_unused_submodules()
             graph_module.recompile()
+            _fuse_conv_bn_(graph_module)
         return PassResult(graph_module, modified)
 
 

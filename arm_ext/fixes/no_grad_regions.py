@@ -10,8 +10,8 @@ The gap
     region is float: on an integer target all of it stays on the CPU, without a word.
     Frozen image encoders and codebooks are such regions.
 What is done
-    Before annotation ``InlineGradModePass`` puts them where they are called. Batch
-    norms are then fused into their convolutions, as ``prepare_pt2e`` did outside.
+    Before annotation ``InlineGradModePass`` puts them where they are called, and
+    fuses their batch norms into the convolutions.
 
 """
 
@@ -21,9 +21,6 @@ from arm_ext import fix
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.passes.inline_grad_mode_pass import InlineGradModePass
 from arm_ext.patcher import Patcher
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassResult
-from torchao.quantization.pt2e.utils import _fuse_conv_bn_
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -33,11 +30,4 @@ def needs(installed: fix.Installed) -> fix.Need:
 
 def install(patcher: Patcher) -> None:
     # What is wrapped last runs first: the others are to see the whole graph.
-    run_before_annotation(patcher, lambda: _inline)
-
-
-def _inline(graph_module: GraphModule) -> PassResult:
-    result = InlineGradModePass(tfa_pass=True)(graph_module)
-    if result.modified:
-        _fuse_conv_bn_(result.graph_module)
-    return result
+    run_before_annotation(patcher, lambda: InlineGradModePass(tfa_pass=True))

@@ -25,6 +25,7 @@ FOLDERS = {
     "passes": f"{ARM}/_passes",
     "partitioner": f"{ARM}/operator_support",
     "quantizer": f"{ARM}/quantizer",
+    "lowering": f"{ARM}/common",
 }
 _PASSES = f"{ARM}/_passes/__init__.py"
 _MANAGER = f"{ARM}/_passes/arm_pass_manager.py"
@@ -86,6 +87,8 @@ class Hunk:
         before (bool): Whether they go in front of the anchor, not behind it.
         instead (bool): Whether they take its place.
         other (str): The anchor where a tree has not the first one.
+        optional (bool): Whether a tree may lack the file, as a wheel lacks BUCK.
+        shared (bool): Whether another change may have added the lines.
 
     """
 
@@ -95,14 +98,20 @@ class Hunk:
     before: bool = False
     instead: bool = False
     other: str = ""
+    optional: bool = False
+    shared: bool = False
 
     def apply(self, checkout: Checkout) -> None:
         path = f"{ARM}/{self.path}"
         text = checkout.read(path)
+        if text is None and self.optional:
+            return
         if text is None:
             raise Refused(f"{path}: there is no such file")
         anchor = self.other if self.other and self.other in text else self.anchor
         new = self._beside(anchor)
+        if new in text and self.shared:
+            return
         if new in text:
             raise Refused(f"{path}: has {self.added.strip()!r} already")
         if text.count(anchor) != 1:
@@ -128,13 +137,15 @@ class Pass:
         name (str): The class.
         call (str): How a pipeline makes it.
         before (str): The pass, as a pipeline makes it, that it goes in front of.
+        after (str): The pass that it goes behind, if not in front of one.
 
     """
 
     module: str
     name: str
     call: str
-    before: str
+    before: str = ""
+    after: str = ""
 
     def apply(self, checkout: Checkout) -> None:
         statement = f"from .{self.module} import {self.name}  # noqa\n"
@@ -142,12 +153,17 @@ class Pass:
             statement = f"from .{self.module} import (  # noqa\n    {self.name},\n)\n"
         _insert_sorted(checkout, _PASSES, r"^from \.(\w+_pass) import", statement)
         _insert_sorted(checkout, _MANAGER, r"^    (\w+Pass),$", f"    {self.name},\n")
+        neighbour = self.before or self.after
         lines = re.findall(
-            rf"^ *{re.escape(self.before)},\n", checkout.changed[_MANAGER], re.MULTILINE
+            rf"^ *{re.escape(neighbour)},\n", checkout.changed[_MANAGER], re.MULTILINE
         )
-        anchor = lines[0] if lines else self.before
-        added = anchor.replace(self.before, self.call)
-        Hunk("_passes/arm_pass_manager.py", anchor, added, before=True).apply(checkout)
+        anchor = lines[0] if lines else neighbour
+        Hunk(
+            "_passes/arm_pass_manager.py",
+            anchor,
+            anchor.replace(neighbour, self.call),
+            before=bool(self.before),
+        ).apply(checkout)
 
 
 def _insert_sorted(checkout: Checkout, path: str, pattern: str, added: str) -> None:
@@ -175,7 +191,8 @@ class Change:
             and what passes and checks share among them.
         passes (tuple): Passes that are copied and registered.
         hunks (tuple): What is changed in their files.
-        tests (tuple): Files of ``tests`` beside this one, which go to ``test/ops``.
+        tests (tuple): Files of ``tests`` beside this one, which go to ``test/ops``,
+            or to the folder of ``test`` that is given with them.
 
     """
 
@@ -218,8 +235,9 @@ class Change:
             text = (importlib.resources.files(f"arm_ext.{folder}") / name).read_text()
             yield f"{FOLDERS[folder]}/{name}", _renamed(text)
         tests = importlib.resources.files("arm_ext.upstream") / "tests"
-        for name in self.tests:
-            yield f"{ARM}/test/ops/{name}", (tests / name).read_text()
+        for test in self.tests:
+            folder, _, name = test.rpartition("/")
+            yield f"{ARM}/test/{folder or 'ops'}/{name}", (tests / name).read_text()
 
     @property
     def message(self) -> str:

@@ -13,6 +13,8 @@ _LISTS = "operator_support/tosa_profile_supported_op_lists.py"
 _CHECKS = "operator_support/tosa_supported_operators.py"
 _TABLES = "_passes/insert_table_ops.py"
 _PARTITIONER = "tosa/partitioner.py"
+_TOSA_QUANTIZER = "quantizer/arm_quantizer.py"
+_BUCK = "quantizer/BUCK"
 
 
 def _accept(*ops: str) -> tuple[Hunk, ...]:
@@ -35,6 +37,74 @@ def _check(module: str, name: str, arguments: str) -> Hunk:
         f"    checks.append({name}({arguments}))\n",
     )
 
+
+def _buck(module: str, user: str, *dependencies: str) -> tuple[Hunk, ...]:
+    """Make a file of the quantizer a target; all other folders list theirs by glob."""
+    lines = "".join(f'        "{name}",\n' for name in dependencies)
+    return (
+        Hunk(
+            _BUCK,
+            f'    srcs = ["{user}.py"],\n    deps = [\n',
+            f'        ":{module}",\n',
+            optional=True,
+        ),
+        Hunk(
+            _BUCK,
+            "# Exposed through __init__.py\n",
+            "fbcode_target(\n    _kind = runtime.python_library,\n"
+            f'    name = "{module}",\n    srcs = ["{module}.py"],\n'
+            f"    deps = [\n{lines}    ],\n)\n\n",
+            before=True,
+            optional=True,
+        ),
+    )
+
+
+_TRANSFORM = "        return self.quantizer.transform_for_annotation(model)\n"
+_WITHOUT_GUARDS = """\
+        return transform_without_guards(
+            self.quantizer.transform_for_annotation, model
+        )
+"""
+
+
+def _quantizer_import(line: str) -> Hunk:
+    return Hunk(
+        _TOSA_QUANTIZER,
+        "from executorch.backends.arm.common.annotation_meta import "
+        "ArmAnnotationInfo\n",
+        line,
+        before="_passes" in line,
+    )
+
+
+def _before_annotation(*statements: str) -> Hunk:
+    """Change what a quantizer is given before all else."""
+    return Hunk(
+        _TOSA_QUANTIZER,
+        _TRANSFORM,
+        "".join(f"        {statement}\n" for statement in statements),
+        before=True,
+        other=_WITHOUT_GUARDS,
+    )
+
+
+def _warn(module: str, function: str) -> Hunk:
+    """Warn of what partition() did; our module imports the partitioner itself."""
+    return Hunk(
+        _PARTITIONER,
+        "        tag_constant_data(exported_program)\n",
+        f"        from executorch.backends.arm.operator_support.{module} import (\n"
+        f"            {function},\n"
+        "        )\n\n"
+        f"        if (message := {function}(self, exported_program)) is not None:\n"
+        "            warnings.warn(str(message), stacklevel=2)\n",
+    )
+
+
+_IMPORT_WARNINGS = Hunk(
+    _PARTITIONER, "import operator\n", "import warnings\n", shared=True
+)
 
 MISH = Change(
     title="Lower mish in one delegate",
@@ -153,6 +223,7 @@ other than int32.
             before=True,
         ),
         *_accept("isnan.default", "isinf.default", "fmod.Scalar"),
+        *_buck("fmod", "quantizer_support", ":arm_quantizer_utils", "//caffe2:torch"),
         _check("isnan_isinf_fmod_check", "IsNanIsInfFmodCheck", "tosa_spec, reporter"),
     ),
     tests=("test_isnan_isinf.py", "test_fmod.py"),
@@ -279,6 +350,13 @@ TRANSPOSE_CONV2D of half precision accumulates in FP32, as CONV2D does.
             "        if acc_type in (ts.DType.BF16, ts.DType.FP16):\n"
             "            acc_type = ts.DType.FP32\n",
         ),
+        *_buck(
+            "conv_transpose",
+            "arm_quantizer",
+            ":quantizer_support",
+            "//caffe2:torch",
+            "//executorch/backends/arm/_passes:passes",
+        ),
         _check(
             "transposed_conv_check",
             "TransposedConvCheck",
@@ -307,12 +385,198 @@ TruncateFloatCastPass does the same for these.
     tests=("test_float_cast.py",),
 )
 
+WHERE_NUMBER = Change(
+    title="Annotate where with a number",
+    body="""\
+DecomposeWhereScalarOtherPass knows the edge op only, so that the quantizer sees
+a where.ScalarOther that it does not annotate: where and its scalar_tensor were
+float operators on the CPU of an integer target. DecomposeWhereNumberPass makes
+the number a tensor before annotation; minus infinity is then limited there.
+""",
+    sources=("passes/decompose_where_number_pass.py",),
+    hunks=(
+        _quantizer_import(
+            "from executorch.backends.arm._passes.decompose_where_number_pass import "
+            "(\n    DecomposeWhereNumberPass,\n)\n"
+        ),
+        # Behind the marks of what is not annotated a where with a number is one.
+        _before_annotation(
+            "model = DecomposeWhereNumberPass(tfa_pass=True)(model).graph_module"
+        ),
+    ),
+    tests=("test_where_number.py",),
+)
+
+STRIDED_NORM = Change(
+    title="Keep the outputs of norms dense in the annotation pipeline",
+    body="""\
+layer_norm and group_norm give dense memory, whatever their input. What they
+are decomposed to keeps the strides of the input, and a view behind it raised
+"Cannot view a tensor with shape ...". KeepNormsDensePass makes such an input
+dense first.
+""",
+    passes=(
+        Pass(
+            "keep_norms_dense_pass",
+            "KeepNormsDensePass",
+            "KeepNormsDensePass(tfa_pass=True)",
+            "DecomposeGroupNormPass(tfa_pass=True)",
+        ),
+    ),
+    tests=("test_strided_norm.py",),
+)
+
+ANNOTATION_SYMINT = Change(
+    title="Quantize models with dynamic shapes",
+    body="""\
+Passes of the annotation pipeline that take shapes from tensor.data.shape left
+a torch.SymInt in the arguments, and the prepared module raised "NameError:
+s77" when it was called. MaterializeSymIntArgsPass, the last of the pipeline,
+makes nodes of them. A size that is a node has no device, and validate no
+longer takes it for one on another device.
+""",
+    passes=(
+        Pass(
+            "materialize_symint_args_pass",
+            "MaterializeSymIntArgsPass",
+            "MaterializeSymIntArgsPass(tfa_pass=True)",
+            after="DeduplicateGetAttrPass(tfa_pass=True)",
+        ),
+    ),
+    hunks=(
+        Hunk(
+            _TOSA_QUANTIZER,
+            "from torch._ops import OpOverload\n",
+            "from torch.fx.experimental.proxy_tensor import py_sym_types\n",
+        ),
+        Hunk(
+            _TOSA_QUANTIZER,
+            "                if meta_val is None:\n",
+            "                if meta_val is None or isinstance(meta_val, py_sym_types):\n",
+            instead=True,
+        ),
+    ),
+    tests=("quantizer/test_dynamic_shapes.py",),
+)
+
+NO_GRAD_REGIONS = Change(
+    title="Quantize what a model does under no_grad",
+    body="""\
+torch.export keeps such a region as a submodule. A quantizer annotates the
+top-level graph alone, so that frozen encoders and codebooks stayed in float on
+the CPU. InlineGradModePass puts them where they are called.
+""",
+    sources=("passes/inline_grad_mode_pass.py",),
+    hunks=(
+        _quantizer_import(
+            "from executorch.backends.arm._passes.inline_grad_mode_pass import "
+            "(\n    InlineGradModePass,\n)\n"
+        ),
+        _before_annotation(
+            "model = InlineGradModePass(tfa_pass=True)(model).graph_module"
+        ),
+    ),
+    tests=("quantizer/test_no_grad.py",),
+)
+
+SLICE_WRITES = Change(
+    title="Quantize a tensor that is filled in slices",
+    body="""\
+"y = empty_like(x); y[..., :n] = a" was quantized to wrong numbers: the observer
+scaled by what was in the memory, and since Q/DQ come between a tensor and its
+slices, copy_ wrote a slice of a copy. FunctionalizeSliceWritesPass makes each
+write a slice_scatter or select_scatter before annotation, and
+FillUninitializedPass makes uninitialised memory a constant zero.
+
+A tensor that another view shows after the write, or that is an input of the
+model, is left as it is.
+""",
+    sources=(
+        "passes/before_partition_pass.py",
+        "passes/constant_evaluator.py",
+        "passes/fill_uninitialized_pass.py",
+        "passes/functionalize_slice_writes_pass.py",
+        "passes/module_constants.py",
+        "passes/program_constants.py",
+    ),
+    hunks=(
+        _quantizer_import(
+            "from executorch.backends.arm._passes.fill_uninitialized_pass import "
+            "(\n    FillUninitializedPass,\n)\n"
+            "from executorch.backends.arm._passes.functionalize_slice_writes_pass "
+            "import (\n    FunctionalizeSliceWritesPass,\n)\n"
+        ),
+        _before_annotation(
+            "model = FunctionalizeSliceWritesPass(tfa_pass=True)(model).graph_module",
+            "model = FillUninitializedPass(lambda node: None)(model).graph_module",
+        ),
+    ),
+    tests=("test_slice_writes.py",),
+)
+
+GUARDS_MODULE = Change(
+    title="Keep the guards of a module out of the annotation pipeline",
+    body="""\
+ExportedProgram.module() starts with a call of a module that checks the inputs,
+and an ExportPass raises "call_module is not supported". The guards are detached
+while the pipeline runs; its result gets them back on its own placeholders, so
+that they reach the converted module.
+""",
+    sources=("quantizer/guards.py",),
+    hunks=(
+        _quantizer_import(
+            "from executorch.backends.arm.quantizer.guards import "
+            "transform_without_guards\n"
+        ),
+        Hunk(_TOSA_QUANTIZER, _TRANSFORM, _WITHOUT_GUARDS, instead=True),
+        *_buck("guards", "arm_quantizer", "//caffe2:torch"),
+    ),
+    tests=("quantizer/test_guards.py",),
+)
+
+UNQUANTIZED_MODEL = Change(
+    title="Warn of a float model for an integer target",
+    body="""\
+A model that was not quantized lowered for Ethos-U to no delegate at all, and
+nothing said so. partition() now warns, with the calls that quantize. What is
+delegated does not change.
+""",
+    sources=("lowering/delegation_tags.py", "partitioner/unquantized.py"),
+    hunks=(_IMPORT_WARNINGS, _warn("unquantized", "unquantized")),
+    tests=("misc/test_unquantized_warning.py",),
+)
+
+SPEC_DROPS_DTYPE = Change(
+    title="Warn of ops that an extension of the TOSA spec would take",
+    body="""\
+The default VgfCompileSpec has no bf16: a bf16 model lowered to nothing, and the
+reason was logged below the default level. The same held for fp8, control flow
+and int16. partition() now warns once, with the number of ops, the first of
+them, and the string to pass. What is delegated does not change.
+""",
+    sources=(
+        "lowering/delegation_tags.py",
+        "partitioner/source.py",
+        "partitioner/spec_extensions.py",
+    ),
+    hunks=(_IMPORT_WARNINGS, _warn("spec_extensions", "missing_extensions")),
+    tests=("misc/test_extension_warning.py",),
+)
+
 CHANGES = {
     "mish": MISH,
     "conv-transpose1d": CONV_TRANSPOSE1D,
     "isnan-isinf-fmod": ISNAN_ISINF_FMOD,
     "roll-and-triangle": ROLL_AND_TRIANGLE,
     "float-to-int-cast": FLOAT_TO_INT_CAST,
+    "where-number": WHERE_NUMBER,
+    "strided-norm": STRIDED_NORM,
+    "annotation-symint": ANNOTATION_SYMINT,
+    "no-grad-regions": NO_GRAD_REGIONS,
+    "slice-writes": SLICE_WRITES,
+    "guards-module": GUARDS_MODULE,
+    "unquantized-model": UNQUANTIZED_MODEL,
+    "spec-drops-dtype": SPEC_DROPS_DTYPE,
 }
 
 _BEFORE_PARTITION = (
@@ -329,6 +593,9 @@ REFUSED = {
     "model-converter": "it mends the machine's C library, which is no part of the tree",
     "topk": "its indices are carried in int32 by what argmin-argmax does, which has "
     "no place upstream",
+    "delegation-share": "it is a change to devtools, outside the Arm backend",
+    "error-messages": "half of it is a change to exir's pass manager, outside the "
+    "Arm backend",
 }
 
 
