@@ -106,6 +106,8 @@ ADDED = {
         "ops/test_triu.py::test_triu_tosa_INT[rank2]",
     ],
     "float-to-int-cast": ["ops/test_float_cast.py::test_float_cast_tosa_FP"],
+    "float-accuracy": ["ops/test_float_accuracy.py::test_float_accuracy_tosa_FP"],
+    "neg-scale": ["ops/test_neg_scale.py::test_neg_scale_tosa_INT"],
     "where-number": ["ops/test_where_number.py::test_where_number_tosa_INT"],
     "strided-norm": ["ops/test_strided_norm.py::test_strided_norm_tosa_INT[rank4]"],
     "annotation-symint": ["quantizer/test_dynamic_shapes.py"],

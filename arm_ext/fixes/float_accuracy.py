@@ -32,16 +32,17 @@ from executorch.backends.arm._passes import (
     ArmPassManager,
     DecomposeAsinhPass,
     DecomposeLog1pPass,
-    DecomposeRoundPass,
+    DecomposeQuantNodesPass,
     DecomposeSoftmaxPass,
 )
 from torch.export import ExportedProgram
 
-# The backend's pass for an op, and the one that is run before it.
+# The backend's pass for an op, and the one that is run before it. That for round comes
+# before a quantize that stays in float is made a round: halves are within its step.
 _BETTER = {
     DecomposeAsinhPass: DecomposeOddAsinhPass,
     DecomposeLog1pPass: DecomposeLog1pOfAnyPass,
-    DecomposeRoundPass: DecomposeRoundToEvenPass,
+    DecomposeQuantNodesPass: DecomposeRoundToEvenPass,
     DecomposeSoftmaxPass: DecomposeLogSoftmaxPass,
 }
 

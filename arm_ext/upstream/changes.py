@@ -385,6 +385,59 @@ TruncateFloatCastPass does the same for these.
     tests=("test_float_cast.py",),
 )
 
+FLOAT_ACCURACY = Change(
+    title="Lower asinh, log1p, log_softmax and round right for every float",
+    body="""\
+log1p(-0.9) was -1.92 instead of -2.30: six terms of a Taylor series served for
+all negative arguments. asinh(-5000) was minus infinity, as was log_softmax of
+what is 104 below the largest (17 in fp16), and round(0.5) was 1.
+
+A pass for each takes a formula that neither cancels nor underflows, in front of
+the one that there was, which then sees quantized operators alone.
+""",
+    passes=tuple(
+        Pass(module, name, f"{name}()", f"{before}()")
+        for module, name, before in (
+            ("decompose_odd_asinh_pass", "DecomposeOddAsinhPass", "DecomposeAsinhPass"),
+            (
+                "decompose_log1p_of_any_pass",
+                "DecomposeLog1pOfAnyPass",
+                "DecomposeLog1pPass",
+            ),
+            (
+                "decompose_log_softmax_pass",
+                "DecomposeLogSoftmaxPass",
+                "DecomposeSoftmaxPass",
+            ),
+            (
+                "decompose_round_to_even_pass",
+                "DecomposeRoundToEvenPass",
+                "DecomposeQuantNodesPass",
+            ),
+        )
+    ),
+    tests=("test_float_accuracy.py",),
+)
+
+NEG_SCALE = Change(
+    title="Rescale the input of a neg that has another scale",
+    body="""\
+TOSA's NEGATE has two zero points and no scale. The quantizer gives neg the
+qparams of its input; a cat of the same input gives that others afterwards, and
+the numbers were off by the ratio of the scales. RescaleNegatePass inserts a
+RESCALE there.
+""",
+    passes=(
+        Pass(
+            "rescale_negate_pass",
+            "RescaleNegatePass",
+            "RescaleNegatePass()",
+            "InsertRescaleInt32Pass()",
+        ),
+    ),
+    tests=("test_neg_scale.py",),
+)
+
 WHERE_NUMBER = Change(
     title="Annotate where with a number",
     body="""\
@@ -569,6 +622,8 @@ CHANGES = {
     "isnan-isinf-fmod": ISNAN_ISINF_FMOD,
     "roll-and-triangle": ROLL_AND_TRIANGLE,
     "float-to-int-cast": FLOAT_TO_INT_CAST,
+    "float-accuracy": FLOAT_ACCURACY,
+    "neg-scale": NEG_SCALE,
     "where-number": WHERE_NUMBER,
     "strided-norm": STRIDED_NORM,
     "annotation-symint": ANNOTATION_SYMINT,
