@@ -37,7 +37,12 @@ def _commit(root: Path, fix: str, message: str, paths: Sequence[str]) -> str:
 def _complaint(args: argparse.Namespace) -> str | None:
     """Return what is wrong with the arguments, if anything is."""
     from arm_ext.fix import TABLE
+    from arm_ext.upstream.change import Checkout, Refused
 
+    try:
+        Checkout(args.checkout)
+    except Refused as refused:
+        return str(refused)
     known = [fix.name for fix in TABLE]
     for name in args.fix or ():
         if name not in known:
@@ -65,32 +70,24 @@ def _apply(name: str, checkout: Any) -> bool:
 
 
 def _upstream(args: argparse.Namespace) -> int:
-    from arm_ext.upstream.change import Checkout, Refused
+    from arm_ext.upstream.change import Checkout
     from arm_ext.upstream.changes import CHANGES
 
-    try:
-        checkout = Checkout(args.checkout)
-    except Refused as refused:
-        print(f"arm-ext upstream: {refused}", file=sys.stderr)
-        return 2
     if complaint := _complaint(args):
         print(f"arm-ext upstream: {complaint}", file=sys.stderr)
         return 2
     names = args.fix or list(CHANGES)
-    if not args.branch:
-        fits = [_apply(name, checkout) for name in names]
+    fitting = []
+    for group in [[name] for name in names] if args.branch else [names]:
+        checkout = Checkout(args.checkout)
+        written = [name for name in group if _apply(name, checkout)]
+        fitting += written
         _finish(checkout, args.dry_run)
-        return int(not all(fits))
-    fits = []
-    for name in names:
-        alone = Checkout(args.checkout)
-        fits.append(_apply(name, alone))
-        if fits[-1]:
-            _finish(alone, args.dry_run)
-        if fits[-1] and not args.dry_run:
-            message, paths = CHANGES[name].message, list(alone.changed)
-            print(f"{name}: branch {_commit(args.checkout, name, message, paths)}")
-    return int(not all(fits))
+        if args.branch and written and not args.dry_run:
+            message, paths = CHANGES[written[0]].message, list(checkout.changed)
+            branch = _commit(args.checkout, written[0], message, paths)
+            print(f"{written[0]}: branch {branch}")
+    return int(fitting != names)
 
 
 def _finish(checkout: Any, dry_run: bool) -> None:
