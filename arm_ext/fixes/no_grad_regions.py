@@ -11,7 +11,8 @@ The gap
     Frozen image encoders and codebooks are such regions.
 What is done
     Before annotation ``InlineGradModePass`` puts them where they are called, and
-    fuses their batch norms into the convolutions.
+    fuses their batch norms into the convolutions. ``RemoveDetachPass`` removes
+    ``detach``, which becomes an ``alias_copy`` on the CPU.
 
 """
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from arm_ext import fix
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.passes.inline_grad_mode_pass import InlineGradModePass
+from arm_ext.passes.remove_detach_pass import RemoveDetachPass
 from arm_ext.patcher import Patcher
 
 
@@ -29,5 +31,6 @@ def needs(installed: fix.Installed) -> fix.Need:
 
 
 def install(patcher: Patcher) -> None:
+    run_before_annotation(patcher, lambda: RemoveDetachPass(tfa_pass=True))
     # What is wrapped last runs first: the others are to see the whole graph.
     run_before_annotation(patcher, lambda: InlineGradModePass(tfa_pass=True))

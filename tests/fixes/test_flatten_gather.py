@@ -39,6 +39,12 @@ def others(book, scores):
     )
 
 
+class Codebooks(torch.nn.Module):
+    def __init__(self, books):
+        super().__init__()
+        self.register_buffer("weight", books)
+
+
 ROWS = randn(2, 8, 16), randn(2, 7, 8)
 
 
@@ -53,6 +59,25 @@ def test_quantized_is_one_delegate():
     assert result.one_delegate and result.error() <= 1.0
     with arm_ext.patched(disable=[FIX]):
         stock = lower_and_run(Call(codebook_rows), ROWS, U85, "int8")
+    assert "aten.gather.default" in stock.covered.compute_ops
+
+
+def from_codebook(book, scores):
+    """Rows and elements of a codebook that is a constant."""
+    code = scores.argmax(-1)
+    return book.gather(1, code[:, :, None].expand(2, 7, 16)) * 2, book[:, 0].gather(
+        1, code
+    )
+
+
+@pytest.mark.parametrize("target", ["vgf-int", "ethos-u85-256"])
+def test_quantized_constant_is_one_delegate(target):
+    (book, scores), target = ROWS, TARGETS[target]
+    model = Call(lambda books, x: from_codebook(books.weight, x), Codebooks(book))
+    result = lower_and_run(model, (scores,), target, "int8")
+    assert result.one_delegate and result.error() == 0.0
+    with arm_ext.patched(disable=[FIX]):
+        stock = lower_and_run(model, (scores,), target, "int8")
     assert "aten.gather.default" in stock.covered.compute_ops
 
 

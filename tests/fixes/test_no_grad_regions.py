@@ -49,6 +49,22 @@ def test_one_delegate():
     assert "aten.addmm.default" in stock.covered.compute_ops
 
 
+def test_detach_is_no_op():
+    """The straight-through estimator of a vector quantizer."""
+
+    def forward(linear, x):
+        y = linear(x)
+        return y + (torch.round(y) - y).detach(), y.detach()
+
+    torch.manual_seed(0)
+    module = Call(forward, torch.nn.Linear(8, 8))
+    result = lower_and_run(module, (x(),), U85, "int8")
+    assert result.one_delegate and result.error() <= 1.0
+    with arm_ext.patched(disable=[FIX]):
+        stock = lower_and_run(module, (x(),), U85, "int8")
+    assert "aten.alias_copy.default" in stock.covered.compute_ops
+
+
 def test_batch_norm_is_fused():
     def frozen(conv, norm, x):
         with torch.no_grad():

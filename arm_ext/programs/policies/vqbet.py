@@ -8,7 +8,7 @@ import contextlib
 import io
 
 import torch
-from arm_ext.programs._program import Expected, Model, Policy
+from arm_ext.programs._program import Model, Policy
 from arm_ext.programs.policies import _lerobot
 from arm_ext.programs.policies._features import features
 from torch.overrides import TorchFunctionMode
@@ -41,19 +41,6 @@ def gpt():
     return model, (torch.randn(1, 17, _WIDTH),)
 
 
-# A codebook that is a constant is not quantized in front of a gather.
-_GATHER = Expected(delegates=2, cpu_ops=("aten.gather.default",))
-_HEAD = Expected(
-    delegates=4,
-    cpu_ops=(
-        *_GATHER.cpu_ops,
-        "dim_order_ops._to_dim_order_copy.default",
-        "aten.alias_copy.default",
-        "aten.alias_copy.default",
-    ),
-)
-
-
 class _MostProbable(TorchFunctionMode):
     """Takes the most probable code where lerobot draws one.
 
@@ -68,7 +55,7 @@ class _MostProbable(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@VQBET.program("vgf", "ethos-u85-256", on={"ethos-u85-256": _HEAD})
+@VQBET.program("vgf", "ethos-u85-256")
 def head():
     """Features to codes and offsets, and those to actions."""
     head = _lerobot.load(_MODELING).VQBeTHead(_config())
@@ -80,7 +67,7 @@ def head():
     return Model(forward, _with_codebooks(head)), (torch.randn(1, 7, _WIDTH),)
 
 
-@VQBET.program("vgf", "ethos-u85-256", on={"ethos-u85-256": _GATHER})
+@VQBET.program("vgf", "ethos-u85-256")
 def decode():
     """Codes to actions. They come as int16, for TOSA takes no int64 from outside."""
     vqvae = _lerobot.load(_MODELING).VqVae(_config())
