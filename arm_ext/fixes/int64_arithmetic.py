@@ -11,9 +11,10 @@ The gap
 What is done
     Before partitioning, ``NarrowInt64Pass`` bounds the values of all integers and
     computes in int32 what is the same there, with one cast where an int64 is seen
-    from outside. ``DecomposeIntCumsumPass`` in the backend's pipeline makes
-    additions of an integer ``cumsum``, which stock makes a convolution that TOSA does
-    not have.
+    from outside. ``CastInt64BeforeMovesPass`` casts what stays int64 before it is
+    viewed, so that the cast alone is on the CPU. ``DecomposeIntCumsumPass`` in the
+    backend's pipeline makes additions of an integer ``cumsum``, which stock makes a
+    convolution that TOSA does not have.
 What is refused
     Values that may leave int32, on the way to the result too; a divisor that may be
     zero; ops that the target has not on int32; islands that would cost more casts
@@ -31,6 +32,7 @@ from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_first
 from arm_ext.operators import Operator, U85, VGF
 from arm_ext.partitioner.int64_check import Int64Check
+from arm_ext.passes.cast_int64_before_moves_pass import CastInt64BeforeMovesPass
 from arm_ext.passes.decompose_int_cumsum_pass import DecomposeIntCumsumPass
 from arm_ext.passes.fold_constants_pass import FoldConstantsPass
 from arm_ext.passes.int32_forms import names_of_arithmetic
@@ -80,8 +82,9 @@ def _is_int64(node: Node) -> bool:
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "int32_constant")
-    changes = FoldConstantsPass, NarrowInt64Pass
-    return any([c(why_not, constants)(program.graph_module).modified for c in changes])
+    changes = FoldConstantsPass, NarrowInt64Pass, CastInt64BeforeMovesPass
+    results = [c(why_not, constants)(program.graph_module) for c in changes]
+    return any(result.modified for result in results)
 
 
 def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:

@@ -205,6 +205,30 @@ def test_token_ids_enter_by_one_cast():
     _check(lower(model, (ids,), TARGETS["vgf"]), model, ids, cpu=(CAST, CAST))
 
 
+def _timestep(m, x, step, other):
+    shown = other[:, None].t()
+    return (
+        x * step[:, None].float(),
+        step.view(2, 3).t().float() + x[:3, :2],
+        x + shown.float(),
+        shown,
+    )
+
+
+def test_an_int64_is_cast_before_it_is_moved():
+    model, step = Model(_timestep), torch.tensor([3, -1, 0, 2**40 + 1, 7, 2**24 + 1])
+    other = torch.arange(8)
+    # The last of the four is an output: that one is moved as it is.
+    moves = "aten.unsqueeze_copy.default", "aten.permute_copy.default"
+    edge = lower(model, (X, step, other), TARGETS["vgf"])
+    assert sorted(coverage(edge).compute_ops) == sorted((CAST, CAST, CAST, *moves))
+    assert coverage(edge).delegates == 1
+    _same(edge, model, X, step, other)
+    with arm_ext.patched(disable=[FIX]):
+        stock = lower(model, (X, step, other), TARGETS["vgf"])
+    assert "aten.view_copy.default" in coverage(stock).compute_ops
+
+
 # What is left ------------------------------------------------------------------------
 
 
