@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
+from arm_ext.operators import FLOAT, Operator, VGF
 from arm_ext.passes.truncate_float_cast_pass import TruncateFloatCastPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import (
@@ -27,6 +28,17 @@ from executorch.backends.arm._passes import (
     DecorateFp32toInt32CastingPass,
 )
 from torch.export import ExportedProgram
+
+OPERATORS = (
+    Operator(
+        "aten._to_copy",
+        FLOAT,
+        (VGF,),
+        "to int8, int16 or int32, with the INT profile; a value beyond its range "
+        "saturates; bf16 needs the extension `bf16`",
+        TruncateFloatCastPass,
+    ),
+)
 
 
 def needs(installed: fix.Installed) -> fix.Need:

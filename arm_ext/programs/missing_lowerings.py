@@ -48,6 +48,9 @@ EXTREMUM = Gap(
 ACCURACY = Gap(
     0, "float-accuracy", "asinh, log1p and round go wrong", fix="float-accuracy"
 )
+CAST = Gap(
+    0, "float-to-int-cast", "a cast to int8 or int16 rounds", fix="float-to-int-cast"
+)
 NEG = Gap(0, "neg-scale", "a quantized neg is scaled wrong", fix="neg-scale")
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
@@ -289,6 +292,13 @@ def either_sign():
 def halves():
     """Halves are rounded to the even neighbour."""
     return Model(lambda m, x: torch.round(x)), (torch.arange(-4.0, 4.0, 0.5),)
+
+
+@CAST.program("vgf", expected=EXACT)
+def fraction_dropped():
+    """Halves of both signs, to int8 and int16."""
+    model = Model(lambda m, x: ((x * 3).to(torch.int8), (x * 3).to(torch.int16)))
+    return model, (torch.arange(-8.0, 8.0, 0.5),)
 
 
 @NEG.program("vgf-int", "ethos-u85-256", U55)
