@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from arm_ext import vulkan
 from arm_ext.patcher import Patcher
-from executorch.backends.arm.ethosu import EthosUBackend, EthosUCompileSpec
 from executorch.backends.arm.constants import NHWC_ORDER, NNHWC_ORDER
+from executorch.backends.arm.ethosu import EthosUBackend, EthosUCompileSpec
 from executorch.backends.arm.test.runner_utils import (
     numpy_to_torch_tensor,
     run_tosa_graph,

@@ -105,7 +105,7 @@ def _serve(connection: Connection, function: Callable[..., Any]) -> None:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 result = function(*args)
-            except BaseException as raised:
+            except BaseException as raised:  # noqa: B036, the parent raises it
                 error = raised
         connection.send_bytes(_pickled(out.getvalue(), err.getvalue(), result, error))
 

@@ -23,7 +23,7 @@ added.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -287,14 +287,17 @@ class _Placement:
         for i, users in enumerate(self.users):
             for user in users:
                 waiting_for[unit[user]] += unit[user] != unit[i]
-        order = [key for key, count in waiting_for.items() if not count]
-        for key in order:  # which grows on the way
+        ready = deque(key for key, count in waiting_for.items() if not count)
+        order = []
+        while ready:
+            key = ready.popleft()
+            order.append(key)
             for i in members[key]:
                 for user in self.users[i]:
                     if unit[user] != key:
                         waiting_for[unit[user]] -= 1
                         if not waiting_for[unit[user]]:
-                            order.append(unit[user])
+                            ready.append(unit[user])
         return order
 
     def _improve_unit(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import operator
+
 from arm_ext.partitioner.arg_min_max_check import dtype_in_delegate, why_not_dtype
 from arm_ext.partitioner.reasoned_check import TargetCheck
 from arm_ext.passes.decompose_topk_pass import selection_of

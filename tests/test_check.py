@@ -14,25 +14,17 @@ from pathlib import Path
 import pytest
 from arm_ext import toolchain
 from arm_ext.cli import check, main
-from arm_ext.programs import (
-    Case,
-    cases,
-    Expected,
-    Gap,
-    Left,
-    Outcome,
-    Program,
-    workers,
-)
+from arm_ext.programs import Case, cases, Expected, Gap, Left, Outcome, Program, workers
 from arm_ext.programs.workers import Side, WorkerFailed
 from rich.console import Console
 
 CASES = {case.name: case for case in cases()}
 GOOD = Outcome(delegates=1, difference=0.0, allowed=0.0, pte_bytes=10)
 BAD = Outcome(error="ValueError: no kernel")
+NOTHING_LEFT = Expected()
 
 
-def row(patched=GOOD, stock=BAD, expected=Expected(), fix="guards-module"):
+def row(patched=GOOD, stock=BAD, expected=NOTHING_LEFT, fix="guards-module"):
     gap = Gap(1, "gap", "a gap", fix)
     program = Program("gap/a-program", "What it is.", gap, lambda: None, ("vgf",))
     return check.Row(Case(replace(program, expected=expected), "vgf"), stock, patched)

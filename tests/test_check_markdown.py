@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pytest
 from arm_ext.cli import check, check_markdown, main
-from arm_ext.programs import cases, Gap, Left, Outcome, POLICIES, Policy, Program
-from arm_ext.programs import PROGRAMS
+from arm_ext.programs import (
+    cases,
+    Gap,
+    Left,
+    Outcome,
+    POLICIES,
+    Policy,
+    Program,
+    PROGRAMS,
+)
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 GOOD = Outcome(delegates=1, difference=0.0, allowed=0.0, pte_bytes=10)

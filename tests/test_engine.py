@@ -81,9 +81,10 @@ def test_unknown_fix_is_refused_with_a_hint(argument):
 def test_patched_restores_what_was_applied_before():
     arm_ext.apply(disable=[NAMES[0]])
     before = arm_ext.status()
-    with pytest.raises(RuntimeError), arm_ext.patched(only=()) as status:
-        assert {row.state for row in status} == {State.DISABLED}
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        with arm_ext.patched(only=()) as status:
+            assert {row.state for row in status} == {State.DISABLED}
+            raise RuntimeError
     assert arm_ext.status() == before
 
 

@@ -20,9 +20,10 @@ from arm_ext.programs import (
     Outcome,
     Program,
     PROGRAMS,
+    runner,
     shortfalls,
+    workers,
 )
-from arm_ext.programs import runner, workers
 from arm_ext.programs._program import Left
 from arm_ext.targets import QUANTIZATION, TARGETS
 
@@ -120,9 +121,10 @@ def test_programs_run_eagerly_and_repeat(program):
 
 
 GOOD = Outcome(delegates=1, difference=0.0, allowed=0.0, pte_bytes=10)
+NOTHING_LEFT = Expected()
 
 
-def case_for(expected=Expected(), **options):
+def case_for(expected=NOTHING_LEFT, **options):
     program = Program("gap/p", "", Gap(0, "gap", ""), lambda: None, ("vgf",), **options)
     return Case(replace(program, expected=expected), "vgf")
 

@@ -34,8 +34,13 @@ from arm_ext.programs import (
 from arm_ext.programs.workers import run_both, Side, WorkerFailed
 from rich.console import Console, Group
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 

@@ -11,11 +11,7 @@ from typing import Any
 
 from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
 from arm_ext.patcher import Patcher
-from executorch.backends.arm._passes import (
-    ArmPass,
-    ArmPassManager,
-    InsertTableOpsPass,
-)
+from executorch.backends.arm._passes import ArmPass, ArmPassManager, InsertTableOpsPass
 from torch.export import ExportedProgram
 
 _ARM = "executorch.backends.arm"

@@ -33,10 +33,7 @@ from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_last
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U55, U85, VGF
-from arm_ext.partitioner.transposed_conv_check import (
-    needs_rewrite,
-    TransposedConvCheck,
-)
+from arm_ext.partitioner.transposed_conv_check import needs_rewrite, TransposedConvCheck
 from arm_ext.passes.normalize_conv_transpose_pass import (
     CONV_TRANSPOSE1D,
     NormalizeConvTransposePass,

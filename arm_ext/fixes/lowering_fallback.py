@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from arm_ext import fix
@@ -254,7 +255,7 @@ def _lower_methods(
     for name in arm:
         lowered.update(
             _lower_program(
-                programs[name], arm[name], lambda: lower(name), attempt.lowered
+                programs[name], arm[name], partial(lower, name), attempt.lowered
             )
         )
     if others := partitioners.keys() - arm.keys():

@@ -33,11 +33,7 @@ from arm_ext.partitioner.topk_check import TopKCheck
 from arm_ext.passes.decompose_topk_pass import DecomposeTopKPass
 from arm_ext.passes.index_sources import SELECTION_OPS
 from arm_ext.patcher import Patcher
-from arm_ext.quantizer.selection import (
-    ARGSORTS,
-    SELECTIONS,
-    share_qparams_with_values,
-)
+from arm_ext.quantizer.selection import ARGSORTS, SELECTIONS, share_qparams_with_values
 from executorch.backends.arm._passes import ArmPassManager
 from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists import (
     TOSA_PRO_INT_SupportList,

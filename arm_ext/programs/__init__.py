@@ -26,19 +26,16 @@ from arm_ext.programs._program import (
 )
 
 # Importing a module registers its programs: this is the order of the table.
-# isort: off
-from arm_ext.programs import guards_module  # noqa: F401
-from arm_ext.programs import constant_index  # noqa: F401
-from arm_ext.programs import mish  # noqa: F401
-from arm_ext.programs import missing_lowerings  # noqa: F401
-from arm_ext.programs import int64_math  # noqa: F401
-from arm_ext.programs import missing_extension  # noqa: F401
-from arm_ext.programs import partition_time  # noqa: F401
-from arm_ext.programs import preserved_ops  # noqa: F401
-from arm_ext.programs import fallback  # noqa: F401
-from arm_ext.programs import policies  # noqa: F401
-
-# isort: on
+from arm_ext.programs import guards_module  # usort:skip  # noqa: F401
+from arm_ext.programs import constant_index  # usort:skip  # noqa: F401
+from arm_ext.programs import mish  # usort:skip  # noqa: F401
+from arm_ext.programs import missing_lowerings  # usort:skip  # noqa: F401
+from arm_ext.programs import int64_math  # usort:skip  # noqa: F401
+from arm_ext.programs import missing_extension  # usort:skip  # noqa: F401
+from arm_ext.programs import partition_time  # usort:skip  # noqa: F401
+from arm_ext.programs import preserved_ops  # usort:skip  # noqa: F401
+from arm_ext.programs import fallback  # usort:skip  # noqa: F401
+from arm_ext.programs import policies  # usort:skip  # noqa: F401
 
 __all__ = [
     "Case",

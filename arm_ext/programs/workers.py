@@ -76,7 +76,7 @@ def run_both(
     def work(patched: bool) -> None:
         try:
             sides[patched] = run_side(cases, patched=patched, report=report)
-        except BaseException as error:  # handed to the caller's thread
+        except BaseException as error:  # noqa: B036, the caller's thread raises it
             failures.append(error)
 
     threads = [

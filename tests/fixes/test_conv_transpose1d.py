@@ -24,16 +24,27 @@ ConvT1d, ConvT2d = torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d
 
 # Options of ConvTranspose1d(8, 8, ...); "shape" is that of the input.
 CASES = {
-    "stride 2": dict(kernel_size=4, stride=2, padding=1, shape=(3, 8, 9)),
-    "stride 1, no bias": dict(kernel_size=3, bias=False),
-    "stride 5 beyond the kernel": dict(kernel_size=2, stride=5),
-    "output padding": dict(kernel_size=5, stride=3, padding=1, output_padding=2),
-    "dilation": dict(kernel_size=3, stride=2, dilation=3, padding=2, output_padding=2),
-    "groups": dict(kernel_size=4, stride=2, padding=1, groups=4),
-    "depthwise": dict(kernel_size=3, groups=8),
-    "padding beyond the kernel": dict(kernel_size=2, stride=2, padding=4),
-    "length 1": dict(kernel_size=4, stride=2, shape=(1, 8, 1)),
-    "unbatched": dict(kernel_size=4, stride=2, padding=1, shape=(8, 9)),
+    "stride 2": {"kernel_size": 4, "stride": 2, "padding": 1, "shape": (3, 8, 9)},
+    "stride 1, no bias": {"kernel_size": 3, "bias": False},
+    "stride 5 beyond the kernel": {"kernel_size": 2, "stride": 5},
+    "output padding": {
+        "kernel_size": 5,
+        "stride": 3,
+        "padding": 1,
+        "output_padding": 2,
+    },
+    "dilation": {
+        "kernel_size": 3,
+        "stride": 2,
+        "dilation": 3,
+        "padding": 2,
+        "output_padding": 2,
+    },
+    "groups": {"kernel_size": 4, "stride": 2, "padding": 1, "groups": 4},
+    "depthwise": {"kernel_size": 3, "groups": 8},
+    "padding beyond the kernel": {"kernel_size": 2, "stride": 2, "padding": 4},
+    "length 1": {"kernel_size": 4, "stride": 2, "shape": (1, 8, 1)},
+    "unbatched": {"kernel_size": 4, "stride": 2, "padding": 1, "shape": (8, 9)},
 }
 MOST = ("stride 2", "dilation", "groups", "padding beyond the kernel", "unbatched")
 
@@ -154,12 +165,12 @@ def test_to_edge_and_to_backend(target, quantization):
 
 
 STOCK_FAULTS = {
-    "bf16": (BF16, None, dict(stride=2)),
-    "int8 dilation": (U85, "int8", dict(stride=2, dilation=2)),
-    "int8 groups": (U85, "int8", dict(stride=2, groups=2)),
-    "a16w8 on U55": (U55, "a16w8", dict(stride=2)),
-    "a16w8 groups on U55": (U55, "a16w8", dict(stride=(2, 1), groups=2)),
-    "stride 3 on U55": (U55, "int8", dict(stride=3, output_padding=1)),
+    "bf16": (BF16, None, {"stride": 2}),
+    "int8 dilation": (U85, "int8", {"stride": 2, "dilation": 2}),
+    "int8 groups": (U85, "int8", {"stride": 2, "groups": 2}),
+    "a16w8 on U55": (U55, "a16w8", {"stride": 2}),
+    "a16w8 groups on U55": (U55, "a16w8", {"stride": (2, 1), "groups": 2}),
+    "stride 3 on U55": (U55, "int8", {"stride": 3, "output_padding": 1}),
 }
 
 

@@ -20,12 +20,7 @@ from arm_ext.targets import quantize, TARGETS
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
-from interpreted import (
-    by_op,
-    executable,
-    InterpretedDelegate,
-    InterpretedPartitioner,
-)
+from interpreted import by_op, executable, InterpretedDelegate, InterpretedPartitioner
 from torch.export import Dim, export
 from torch.utils._pytree import tree_leaves
 

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from arm_ext import verify
 from arm_ext.coverage import coverage
 from arm_ext.partitioner.preserved import EdgeView
-from arm_ext.targets import lower, quantize, Target, TARGETS
+from arm_ext.targets import lower, quantize, TARGETS
 from executorch.backends.arm.ethosu import EthosUBackend
 from executorch.backends.arm.vgf import VgfBackend
-from executorch.exir.backend.backend_details import PreprocessResult
 from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.backend.backend_details import PreprocessResult
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.tracer import _default_decomposition_table
 from executorch.runtime import Runtime

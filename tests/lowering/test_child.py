@@ -21,7 +21,7 @@ def child():
 
 
 class Unpicklable(Exception):
-    def __init__(self, one, two):
+    def __init__(self, one, two):  # noqa: B042, which is the point
         super().__init__(f"{one} and {two}")
 
 

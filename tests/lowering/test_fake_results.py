@@ -6,6 +6,7 @@
 
 import contextlib
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -84,7 +85,7 @@ def test_results_that_share_memory_with_an_argument_always_run(call):
 
     for _ in range(2):
         tensor = torch.empty(4)
-        fake_results.call(aten.relu.default, (tensor,), {}, lambda: run(tensor))
+        fake_results.call(aten.relu.default, (tensor,), {}, partial(run, tensor))
     assert len(runs) == 2
 
 

@@ -13,8 +13,7 @@ import textwrap
 import pytest
 import torch
 from arm_ext.partitioner import UnionFindPartitioner
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from partitioner_graphs import (
     any_graph,
     build,

@@ -7,8 +7,7 @@
 import networkx as nx
 import torch
 from arm_ext.partitioner.levels import components, DisjointSets, is_acyclic, levels
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from partitioner_graphs import any_graph, is_valid
 from torch.fx.passes.infra.partitioner import Partition
 

@@ -8,11 +8,7 @@ from collections import Counter
 
 import pytest
 import torch
-from arm_ext.passes.decompose_topk_pass import (
-    BLOCK,
-    DecomposeTopKPass,
-    repeats_argmax,
-)
+from arm_ext.passes.decompose_topk_pass import BLOCK, DecomposeTopKPass, repeats_argmax
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.specification import TosaLoweringContext
 from executorch.exir import to_edge

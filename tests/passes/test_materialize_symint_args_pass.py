@@ -31,7 +31,9 @@ def with_raw_sizes(module: GraphModule) -> GraphModule:
                     if not isinstance(user.meta.get("val"), torch.SymInt):
                         user.args = torch.fx.node.map_aggregate(
                             user.args,
-                            lambda arg: node.meta["val"] if arg is node else arg,
+                            lambda arg, node=node: (
+                                node.meta["val"] if arg is node else arg
+                            ),
                         )
         graph_module.graph.eliminate_dead_code()
         graph_module.recompile()

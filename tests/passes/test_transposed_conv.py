@@ -23,7 +23,7 @@ def convolutions(draw):
     """A 1-D or 2-D transposed convolution with an output."""
     axes = draw(st.integers(1, 2))
     each = st.lists(st.integers(1, 4), min_size=axes, max_size=axes).map(tuple)
-    conv = dict(size=draw(each), kernel=draw(each), stride=draw(each))
+    conv = {"size": draw(each), "kernel": draw(each), "stride": draw(each)}
     conv["dilation"] = draw(each)
     conv["padding"] = tuple(draw(st.integers(0, 7)) for _ in range(axes))
     conv["output_padding"] = tuple(

@@ -98,8 +98,8 @@ def test_groups_of_two_dimensions_stay_where_they_can():
 @pytest.mark.parametrize(
     ("groups", "options"),
     [
-        (2, dict(is_qat=True)),
-        (1, dict(dynamic_shapes=({0: Dim("n", min=2, max=8)},))),
+        (2, {"is_qat": True}),
+        (1, {"dynamic_shapes": ({0: Dim("n", min=2, max=8)},)}),
     ],
 )
 def test_what_is_refused_is_not_annotated(groups, options):

@@ -5,14 +5,12 @@
 """LeRobot's policies, in the parts that are exported, small and with random weights."""
 
 # Importing a module registers its parts: this is the order of the table.
-# isort: off
-from arm_ext.programs.policies import act  # noqa: F401
-from arm_ext.programs.policies import diffusion  # noqa: F401
-from arm_ext.programs.policies import smolvla  # noqa: F401
-from arm_ext.programs.policies import vqbet  # noqa: F401
-from arm_ext.programs.policies import reward_classifier  # noqa: F401
+from arm_ext.programs.policies import act  # usort:skip  # noqa: F401
+from arm_ext.programs.policies import diffusion  # usort:skip  # noqa: F401
+from arm_ext.programs.policies import smolvla  # usort:skip  # noqa: F401
+from arm_ext.programs.policies import vqbet  # usort:skip  # noqa: F401
+from arm_ext.programs.policies import reward_classifier  # usort:skip  # noqa: F401
 
-# isort: on
 
 from arm_ext.programs.policies._lerobot import missing
 
