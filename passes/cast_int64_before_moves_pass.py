@@ -51,7 +51,7 @@ class CastInt64BeforeMovesPass(BeforePartitionPass):
     def _is_cast_on_the_cpu(self, node: Node) -> bool:
         return (
             is_call(node, (_cast,))
-            and _dtype(node.args[0]) == torch.int64
+            and _dtype(node.all_input_nodes[0]) == torch.int64
             and node.kwargs.get("dim_order") in (None, _dense(node))
             and self._why_not(node) is not None
             and any(u.op != "output" and self._why_not(u) is None for u in node.users)
@@ -63,7 +63,7 @@ class CastInt64BeforeMovesPass(BeforePartitionPass):
         moves = _moves_before(cast)
         if not moves:
             return False
-        source = moves[0].args[0]
+        source = moves[0].all_input_nodes[0]
         options = {**cast.kwargs, "dim_order": _dense(source)}
         with cast.graph.inserting_before(cast):
             first = cast.graph.call_function(_cast, (source,), options)
@@ -93,8 +93,8 @@ def _moves_before(cast: Node) -> list[Node]:
 
 def _behind(source: Node, move: Node) -> Node:
     """Return the same move of what has another dtype."""
-    moved = source.graph.call_function(
-        move.target, (source, *move.args[1:]), move.kwargs
+    moved = source.graph.create_node(
+        "call_function", move.target, (source, *move.args[1:]), move.kwargs
     )
     moved.meta = {**move.meta, "val": move.meta["val"].to(_dtype(source))}
     moved.meta.pop(INT64_REJECT_KEY, None)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, cast, TypeGuard
 
 import torch
 from executorch.exir import ExportedProgram
@@ -140,14 +141,15 @@ class ConstantEvaluator:
             op = op._op
         if not _is_pure(op) or not _is_small(node):
             raise NotConstant(f"{node.name} is not computed at compile time")
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._read)
+        given = torch.fx.node.map_arg((node.args, node.kwargs), self._read)
+        args, kwargs = cast(tuple[tuple[Any, ...], dict[str, Any]], given)
         if op._schema.name in _CASTS and _narrows_integers(args[0], node):
             return args[0]
         with torch.no_grad():
             return op(*args, **kwargs)
 
 
-def _is_pure(op: object) -> bool:
+def _is_pure(op: object) -> TypeGuard[OpOverload]:
     return (
         isinstance(op, OpOverload)
         and not op._schema.is_mutable

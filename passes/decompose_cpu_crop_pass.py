@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Set, Type
+from typing import Any, cast, Set, Type
 
 from executorch.backends.arm._passes import ArmPass
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -60,11 +60,12 @@ def is_crop(node: Node) -> bool:
     """Whether a node is a constant pad with a negative size."""
     if node.op != "call_function" or node.target != _PAD:
         return False
-    return any(isinstance(size, int) and size < 0 for size in node.args[1])
+    sizes = cast(list[Any], node.args[1])
+    return any(isinstance(size, int) and size < 0 for size in sizes)
 
 
 def _rewrite(node: Node) -> None:
-    value, sizes, *fill = node.args
+    value, sizes, *fill = cast(tuple[Any, ...], node.args)
     last = value.meta["val"].dim() - 1
     for pair, (before, after) in enumerate(zip(sizes[::2], sizes[1::2])):
         if before < 0 or after < 0:

@@ -33,7 +33,12 @@ class DecomposeIntCumsumPass(ArmOpTargetedPass):
     target_ops = (_edge.cumsum.default,)
 
     def call_operator(
-        self, op: Any, args: tuple, kwargs: dict, meta: Any, updated: bool = False
+        self,
+        op: Any,
+        args: tuple,
+        kwargs: dict,
+        meta: Any,
+        updated: bool | None = False,
     ) -> Any:
         x = args[0]
         if (

@@ -273,7 +273,7 @@ class _Rows:
     def _by_rounds(self, key: ProxyValue, least: float) -> ProxyValue:
         dtype = key.data.dtype
         rows = [self._count, self._size]
-        found = []
+        found: list[ProxyValue] = []
         for number in range(self._what.k):
             if number:
                 mask = self._full([self._count, 1, 1], least, dtype)

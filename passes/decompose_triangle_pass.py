@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Set, Type
+from typing import cast, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
 from executorch.exir.pass_base import ExportPass
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
@@ -63,7 +64,8 @@ def _rewrite(node: Node, constants: ModuleConstants) -> bool:
     x, *diagonal = node.args
     value = node.meta["val"]
     kept = torch.ones((1,) * (value.dim() - 2) + value.shape[-2:], dtype=torch.bool)
-    mask = constants.add(node.target(kept, *diagonal))
+    triangle = cast(OpOverload, node.target)
+    mask = constants.add(triangle(kept, *diagonal))
     if value.dtype == torch.bool:
         node.target, node.args = _aten.logical_and.default, (x, mask)
     else:

@@ -51,7 +51,7 @@ def is_int64_extremum(node: Node) -> bool:
     if node.op != "call_function" or node.target not in _VALUES:
         return False
     unread = all(user.args[1] == 0 or not user.users for user in node.users)
-    return unread and node.args[0].meta["val"].dtype == torch.int64
+    return unread and node.all_input_nodes[0].meta["val"].dtype == torch.int64
 
 
 def _rewrite(node: Node) -> None:

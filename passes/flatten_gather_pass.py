@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -48,7 +48,7 @@ class FlattenGatherPass(BeforePartitionPass):
         return PassResult(graph_module, modified)
 
     def _rewrite(self, node: Node) -> bool:
-        x, dim, index = node.args[:3]
+        x, dim, index = cast(tuple[Node, int, Node], node.args[:3])
         size, flat = _flat(x, dim), _flat(index, dim)
         view, result = _VIEWS[node.target], node.meta["val"]
         with node.graph.inserting_before(node):

@@ -11,6 +11,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
 from .before_partition_pass import BeforePartitionPass
+from .module_constants import ModuleConstants
+from .program_constants import ProgramConstants
 
 
 class FoldConstantsPass(BeforePartitionPass):
@@ -36,6 +38,8 @@ class FoldConstantsPass(BeforePartitionPass):
     Edge dialect, top-level graph, before partitioning; or ATen, before annotation.
 
     """
+
+    _constants: ProgramConstants | ModuleConstants
 
     def call(self, graph_module: GraphModule) -> PassResult:
         self._foldable: set[Node] = set()

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Set, Type
+from typing import Any, cast, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
 from executorch.exir.pass_base import ExportPass
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
@@ -60,10 +61,10 @@ class FunctionalizeSliceWritesPass(ArmPass):
 
 def _slices(write: Node) -> list[Node]:
     found: list[Node] = []
-    node = write.args[0]
+    node = write.all_input_nodes[0]
     while node.op == "call_function" and node.target in _SCATTERS:
         found.insert(0, node)
-        node = node.args[0]
+        node = node.all_input_nodes[0]
     return found
 
 
@@ -75,7 +76,7 @@ def _why_not(write: Node) -> str | None:
     slices = _slices(write)
     if not slices:
         return "it writes all of a tensor"
-    written = slices[0].args[0]
+    written = slices[0].all_input_nodes[0]
     if written.op != "call_function" or _may_be_view(written):
         return f"{written.name} may be seen through another tensor"
     for view in _views(written):
@@ -107,15 +108,15 @@ def _may_be_view(node: Node) -> bool:
 
 
 def _rewrite(write: Node) -> bool:
-    _, value, *_ = write.args
+    value = cast(Node, write.args[1])
     slices = _slices(write)
-    written = slices[0].args[0]
+    written = slices[0].all_input_nodes[0]
     later = [user for user in written.users if user > write]
     with write.graph.inserting_before(write):
         value = _shaped_like(slices[-1], value, write)
         for place in reversed(slices):
-            source, *where = place.args
-            op = _SCATTERS[place.target]
+            source, *where = cast(tuple[Any, ...], place.args)
+            op = _SCATTERS[cast(OpOverload, place.target)]
             value = _call(write, op, (source, value, *where), source.meta["val"])
     for user in later:
         user.replace_input_with(written, value)

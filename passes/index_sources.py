@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, cast, TypeGuard
 
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
+from torch._ops import OpOverload
 from torch.fx import Node
 
 _edge = exir_ops.edge.aten
@@ -33,9 +34,14 @@ SELECTION_OPS = (
 _INDICES = 1
 
 
+def schema_of(node: Node) -> torch._C.FunctionSchema:
+    """Return the schema of the op, ATen or edge, that a node calls."""
+    return cast(OpOverload, node.target)._schema
+
+
 def argument(node: Node, name: str) -> Any:
     """Return an argument of an op by the name that its schema gives it."""
-    for position, formal in enumerate(node.target._schema.arguments):
+    for position, formal in enumerate(schema_of(node).arguments):
         if formal.name == name:
             if position < len(node.args):
                 return node.args[position]
@@ -43,7 +49,7 @@ def argument(node: Node, name: str) -> Any:
     raise KeyError(f"{node.target} has no argument {name!r}")
 
 
-def is_call(node: Any, targets: tuple[Any, ...]) -> bool:
+def is_call(node: Any, targets: tuple[Any, ...]) -> TypeGuard[Node]:
     return (
         isinstance(node, Node) and node.op == "call_function" and node.target in targets
     )
@@ -65,7 +71,7 @@ def index_source(node: Node) -> Node | None:
 
 def fits_int32(source: Node) -> bool:
     """Whether each place in the dimension that ``source`` reads is an int32."""
-    shape = source.args[0].meta["val"].shape
+    shape = source.all_input_nodes[0].meta["val"].shape
     dim = argument(source, "dim")
     sizes = shape if dim is None or not shape else (shape[dim],)
     if not all(isinstance(size, int) for size in sizes):
@@ -73,15 +79,15 @@ def fits_int32(source: Node) -> bool:
     return math.prod(sizes) - 1 <= torch.iinfo(torch.int32).max
 
 
-def is_cast(node: Any, dtype: torch.dtype) -> bool:
+def is_cast(node: Any, dtype: torch.dtype) -> TypeGuard[Node]:
     """Whether a node is a cast to ``dtype``."""
     return is_call(node, (_cast,)) and node.kwargs.get("dtype") == dtype
 
 
-def is_widening(node: Any) -> bool:
+def is_widening(node: Any) -> TypeGuard[Node]:
     """Whether a node is a cast from int32 to int64."""
     return is_cast(node, torch.int64) and (
-        node.args[0].meta["val"].dtype == torch.int32
+        node.all_input_nodes[0].meta["val"].dtype == torch.int32
     )
 
 

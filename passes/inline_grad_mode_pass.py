@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Set, Type
+from typing import Any, cast, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
@@ -53,8 +53,8 @@ class InlineGradModePass(ArmPass):
 
 
 def _inline(graph_module: GraphModule, call: Node) -> None:
-    _, region, *inputs = call.args
-    module = graph_module.get_submodule(region.target)
+    _, region, *inputs = cast(tuple[Any, ...], call.args)
+    module = cast(GraphModule, graph_module.get_submodule(region.target))
     values = dict(zip(module.graph.find_nodes(op="placeholder"), inputs, strict=True))
     with call.graph.inserting_before(call):
         for node in module.graph.nodes:
@@ -67,7 +67,7 @@ def _inline(graph_module: GraphModule, call: Node) -> None:
     outputs = [values.get(output, output) for output in node.args[0]]
     for taken in list(call.users):
         assert taken.target is operator.getitem
-        taken.replace_all_uses_with(outputs[taken.args[1]])
+        taken.replace_all_uses_with(outputs[cast(int, taken.args[1])])
         call.graph.erase_node(taken)
     call.graph.erase_node(call)
 
@@ -77,7 +77,7 @@ def _attribute(
 ) -> Node:
     """Give the outer module what a node reads of the inner one."""
     name = f"{call.name}_{node.name}"
-    value = operator.attrgetter(node.target)(module)
+    value = operator.attrgetter(str(node.target))(module)
     if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         graph_module.register_buffer(name, value)
     else:

@@ -124,7 +124,7 @@ def _not(target: Any) -> Form:
 
 
 def _cast_from_or_to_int64(node: Node, emitter: Emitter) -> Call:
-    if node.args[0].meta["val"].dtype == torch.int64:
+    if node.all_input_nodes[0].meta["val"].dtype == torch.int64:
         return _same(node, emitter)
     return node.target, node.args, _with_int32(node.kwargs)
 

@@ -18,7 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, cast, Union
 
 import sympy
 import torch
@@ -27,6 +27,7 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import bound_sympy, ValueRanges
 
+from .index_sources import schema_of
 from .integer_range import (
     convert,
     DTYPE_RANGES,
@@ -231,7 +232,7 @@ def op_name(node: Node) -> str | None:
 
 def source_of(node: Node) -> Node:
     """Return the op of several outputs of which ``node`` is one, or ``node``."""
-    return node.args[0] if node.target is operator.getitem else node
+    return node.all_input_nodes[0] if node.target is operator.getitem else node
 
 
 def rule_of(node: Node) -> Rule | None:
@@ -242,13 +243,15 @@ def rule_of(node: Node) -> Rule | None:
 
 def output_of(result: Result, node: Node) -> IntegerRange | None:
     """Return what a rule's result says about ``node``, one of the op's outputs."""
-    if isinstance(result, tuple):
-        return result[node.args[1]] if node.target is operator.getitem else None
-    return result
+    if not isinstance(result, tuple):
+        return result
+    if node.target is not operator.getitem:
+        return None
+    return result[cast(int, node.args[1])]
 
 
 def _bind(node: Node) -> dict[str, Any]:
-    bound = {a.name: a.default_value for a in node.target._schema.arguments}
+    bound = {a.name: a.default_value for a in schema_of(node).arguments}
     bound.update(zip(bound, node.args))
     bound.update(node.kwargs)
     return bound

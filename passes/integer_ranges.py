@@ -22,6 +22,7 @@ from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from .index_sources import schema_of
 from .integer_range import DTYPE_RANGES, IntegerRange
 from .integer_range_rules import (
     Call,
@@ -86,8 +87,9 @@ def integer_ranges(
         elif isinstance(value, torch.Tensor) and value.dtype in DTYPE_RANGES:
             whole = DTYPE_RANGES[value.dtype]
             known = None if node in written else _known(node, value, ranges, value_of)
-            fits = known is not None and known.within(whole)
-            ranges[node] = known if fits else whole
+            if known is None or not known.within(whole):
+                known = whole
+            ranges[node] = known
     return ranges
 
 
@@ -234,7 +236,7 @@ def _text(node: Node, ranges: Mapping[Node, IntegerRange]) -> str:
         known = ranges.get(value) if constant else None
         return known.lo if known is not None and known.is_point else value
 
-    symbol, args = _OPERATORS.get(op_name(node)), map_arg(node.args, operand)
+    symbol, args = _OPERATORS.get(op_name(node) or ""), map_arg(node.args, operand)
     if symbol is not None and len(args) == 2:
         return f"{args[0]} {symbol} {args[1]}"
     schema = getattr(node.target, "_schema", None)
@@ -287,9 +289,9 @@ def _written_arguments(node: Node, owner: GraphModule) -> list[Node]:
 
 def _bodies(node: Node, owner: GraphModule) -> list[GraphModule]:
     """Return the graphs that a node calls, as a block without gradients does."""
-    names = [n.target for n in node.all_input_nodes if n.op == "get_attr"]
+    names = [str(n.target) for n in node.all_input_nodes if n.op == "get_attr"]
     if node.op == "call_module":
-        names.append(node.target)
+        names.append(str(node.target))
     called = (operator.attrgetter(name)(owner) for name in names)
     return [body for body in called if isinstance(body, GraphModule)]
 
@@ -327,7 +329,7 @@ def _is_composite(schema: torch._C.FunctionSchema) -> bool:
 
 
 def _arguments(node: Node) -> list[tuple[Node, torch._C.Argument]]:
-    formals = node.target._schema.arguments
+    formals = schema_of(node).arguments
     named = {formal.name: formal for formal in formals}
     given = [*zip(node.args, formals), *((a, named[k]) for k, a in node.kwargs.items())]
     return [

@@ -50,11 +50,11 @@ class KeepNormsDensePass(ArmPass):
 def _keeps_strides(node: Node) -> bool:
     if node.op != "call_function" or node.target not in _NORMS:
         return False
-    return not node.args[0].meta["val"].is_contiguous()
+    return not node.all_input_nodes[0].meta["val"].is_contiguous()
 
 
 def _make_input_dense(node: Node) -> None:
-    source = node.args[0]
+    source = node.all_input_nodes[0]
     with node.graph.inserting_before(node):
         dense = node.graph.call_function(
             _aten.clone.default, (source,), {"memory_format": torch.contiguous_format}

@@ -41,6 +41,7 @@ class ModuleConstants(ConstantEvaluator):
         with graph.inserting_before(first):
             constant = graph.get_attr(name)
         mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
+        assert mode is not None, "the graph was not exported: it has no fake tensors"
         constant.meta["val"] = mode.from_tensor(value, static_shapes=True)
         self._added.append(constant)
         return constant
@@ -59,4 +60,4 @@ class ModuleConstants(ConstantEvaluator):
         for node in self._added:
             if not node.users:
                 node.graph.erase_node(node)
-                delattr(self._module, node.target)
+                delattr(self._module, str(node.target))

@@ -17,6 +17,8 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from .before_partition_pass import BeforePartitionPass
 from .constant_evaluator import NotConstant
+from .module_constants import ModuleConstants
+from .program_constants import ProgramConstants
 
 _aten = exir_ops.edge.aten
 _cast = exir_ops.edge.dim_order_ops._to_dim_order_copy.default
@@ -84,6 +86,8 @@ class NarrowFloat64Pass(BeforePartitionPass):
 
     """
 
+    _constants: ProgramConstants | ModuleConstants
+
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
         for node in list(graph_module.graph.nodes):
@@ -125,17 +129,17 @@ class NarrowFloat64Pass(BeforePartitionPass):
 
     def _rewrite(self, cast: Node) -> bool:
         added: list[Node] = []
+        source = cast.all_input_nodes[0]
         with cast.graph.inserting_before(cast):
             # A part that several read is made once.
             narrow = functools.lru_cache(maxsize=None)(
                 lambda node: self._narrow(node, narrow, added)
             )
-            result = narrow(cast.args[0])
+            result = narrow(source)
         if any(self._why_not(node) is not None for node in added):
             for node in reversed(added):
                 cast.graph.erase_node(node)
             return False
-        source = cast.args[0]
         cast.replace_all_uses_with(result)
         cast.graph.erase_node(cast)
         self._constants.remove_dead([source])
@@ -147,7 +151,7 @@ class NarrowFloat64Pass(BeforePartitionPass):
         """Return a node in float32 for one in float64; note what was added."""
         graph = node.graph
         if is_widening(node):
-            (source,) = node.args
+            (source,) = node.all_input_nodes
             if source.meta["val"].dtype == torch.float32:
                 return source
             new = graph.call_function(_cast, (source,), {"dtype": torch.float32})
@@ -155,7 +159,7 @@ class NarrowFloat64Pass(BeforePartitionPass):
             return self._constants.add(value.to(torch.float32))
         else:
             args = map_arg(node.args, narrow)
-            new = graph.call_function(node.target, args, node.kwargs)
+            new = graph.create_node("call_function", node.target, args, node.kwargs)
         new.meta = {**node.meta, "val": node.meta["val"].to(torch.float32)}
         added.append(new)
         return new
@@ -164,14 +168,14 @@ class NarrowFloat64Pass(BeforePartitionPass):
 def is_narrowing(node: Node) -> bool:
     """Whether a node is a cast from float64 to float32."""
     return _is_cast(node, torch.float32) and (
-        node.args[0].meta["val"].dtype == torch.float64
+        node.all_input_nodes[0].meta["val"].dtype == torch.float64
     )
 
 
 def is_widening(node: Node) -> bool:
     """Whether a node is a cast to float64 of values that float32 has."""
     return _is_cast(node, torch.float64) and (
-        node.args[0].meta["val"].dtype in _WITHIN_FLOAT32
+        node.all_input_nodes[0].meta["val"].dtype in _WITHIN_FLOAT32
     )
 
 

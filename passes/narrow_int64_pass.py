@@ -29,7 +29,7 @@ from .index_sources import (
     SELECTION_OPS,
 )
 from .input_bounds import indexed_size, input_bounds, is_counted_from_both_ends
-from .int32_forms import Call, Form, int32_form, MOVES, Refused
+from .int32_forms import Call, Emitter, Form, int32_form, MOVES, Refused
 from .integer_ranges import integer_ranges, why_not as why_not_int32
 from .program_constants import ProgramConstants
 
@@ -89,6 +89,7 @@ class NarrowInt64Pass(BeforePartitionPass):
 
     # Whether more is narrowed than indices that are moved and read.
     arithmetic = True
+    _constants: ProgramConstants | None
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = _Narrowing(
@@ -220,7 +221,7 @@ class _Narrowing:
 
     def _known_values(self, node: Node) -> torch.Tensor | None:
         """Return a constant, or the ends of what an input may hold."""
-        if self._is_constant(node):
+        if self._constants is not None and self._constants.is_constant(node):
             return self._constants.value(node)
         return self._bounds.get(node)
 
@@ -237,13 +238,13 @@ class _Narrowing:
 
     def _narrow(self, member: _Member) -> bool:
         node = member.node
-        if index_source(node) is not None:
-            return self._narrow_source(member)
+        if (source := index_source(node)) is not None:
+            return self._narrow_source(member, source)
         if is_widening(node):
-            (source,) = node.args  # which may be a cast that is replaced itself
-            return member.stand_in(self._known_int32(source) or source, stays=True)
+            (int32,) = node.all_input_nodes  # which may be a cast that is replaced
+            return member.stand_in(self._known_int32(int32) or int32, stays=True)
         if is_cast(node, torch.int32):
-            int32 = self._known_int32(node.args[0])
+            int32 = self._known_int32(node.all_input_nodes[0])
             return int32 not in (None, node) and member.stand_in(int32, stays=False)
         forms = self._forms(node)
         if not forms:
@@ -254,7 +255,7 @@ class _Narrowing:
         self._narrow_to_first(member, forms)
         return True
 
-    def _narrow_source(self, member: _Member) -> bool:
+    def _narrow_source(self, member: _Member, source: Node) -> bool:
         """Cast the index that an op computes to int32, behind an op of its own.
 
         The op and the cast end in one partition whatever else depends on the op; in
@@ -262,7 +263,7 @@ class _Narrowing:
         equal ones once.
 
         """
-        index, source = member.node, index_source(member.node)
+        index = member.node
         if not index.users or not fits_int32(source):
             return False
         if _is_done(source, index):
@@ -336,7 +337,7 @@ class _Narrowing:
                 or why_not_int32(node, self._ranges)
                 or f"{node} is int64"
             )
-        if self._is_constant(node):
+        if self._constants is not None and self._constants.is_constant(node):
             return self._constants.add(self._constants.value(node).to(torch.int32))
         self._entrances[node] = _insert_cast(node, torch.int32)
         return self._entrances[node]
@@ -364,7 +365,7 @@ class _Narrowing:
             if not wide and self._why_not(node) is None:
                 return []
 
-        def same(node: Node, emitter: _Emitter) -> Call:
+        def same(node: Node, emitter: Emitter) -> Call:
             args, kwargs = map_arg(
                 (node.args, node.kwargs), lambda n: self._read(n, node, op, emitter)
             )
@@ -374,12 +375,12 @@ class _Narrowing:
                 )
             return node.target, args, kwargs
 
-        def select(node: Node, emitter: _Emitter) -> Call:
+        def select(node: Node, emitter: Emitter) -> Call:
             return _as_index_select(*same(node, emitter)[:2])
 
         return [same, select] if is_call(node, (_edge.index.Tensor,)) else [same]
 
-    def _read(self, operand: Node, node: Node, op: IndexOp, emitter: _Emitter) -> Node:
+    def _read(self, operand: Node, node: Node, op: IndexOp, emitter: Emitter) -> Node:
         """Return what an index op reads in place of an operand."""
         if operand not in op.indices:
             return emitter.read(operand) if _makes_int64(operand) else operand
@@ -403,9 +404,11 @@ class _Narrowing:
         if index.meta["val"].numel() == 1:
             return True
         while is_call(index, _REARRANGEMENTS):
-            index = index.args[0]
+            index = index.all_input_nodes[0]
         source = index_source(index)
-        return is_call(source, SELECTION_OPS) and source.args[0].meta["val"].dim() == 1
+        if source is None or not is_call(source, SELECTION_OPS):
+            return False
+        return source.all_input_nodes[0].meta["val"].dim() == 1
 
     # Islands.
 
@@ -461,15 +464,16 @@ class _Narrowing:
 
     def _replace(self, members: list[_Member]) -> None:
         """Put the int32 in the place of the int64, and casts where that is read."""
-        replaced = [m for m in members if m.int32 is not None and not m.stays]
-        for member in replaced:
-            int32 = member.int32
+        replaced = [
+            (m, m.int32) for m in members if m.int32 is not None and not m.stays
+        ]
+        for member, int32 in replaced:
             if self._is_read_outside(member):
                 int32 = _insert_cast(int32, torch.int64)
             member.node.replace_all_uses_with(
                 int32, delete_user_cb=self._reads_what_is_replaced
             )
-        for member in reversed(replaced):
+        for member, _ in reversed(replaced):
             self._erase(member.node)
         for member in members:
             if member.stays and not member.node.users:
@@ -512,7 +516,7 @@ class _Narrowing:
 
 
 def _count_from_the_front(
-    index: Node, size: int | torch.SymInt, emitter: _Emitter
+    index: Node, size: int | torch.SymInt, emitter: Emitter
 ) -> Node:
     """``index < 0 ? index + size : index``: TOSA knows no places from the end."""
     if not isinstance(size, int) or 2 * size > torch.iinfo(torch.int32).max:

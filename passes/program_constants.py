@@ -68,7 +68,7 @@ def digest(value: torch.Tensor) -> bytes:
     """Return what tells the bytes of contiguous tensors apart."""
     # A dimension of size 1 may have any stride, which view() minds.
     elements = value.detach().as_strided((value.numel(),), (1,))
-    return sha256(elements.view(torch.uint8).numpy()).digest()
+    return sha256(elements.view(torch.uint8).numpy().data).digest()
 
 
 def _is_removable(program: ExportedProgram, node: Node) -> bool:
