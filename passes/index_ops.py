@@ -12,8 +12,9 @@ run time, or None for a dimension that is skipped.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -60,6 +61,11 @@ class IndexOp:
     @property
     def shape(self) -> torch.Size:
         return self.source.meta["val"].shape
+
+    @property
+    def index(self) -> Node:
+        """The only index, of an op that has ``dim``."""
+        return cast(Node, self.indices[0])
 
 
 def _index(source: Node, indices: Any) -> IndexOp:
@@ -138,8 +144,8 @@ def constant_indices(
 
 
 def places_of(
-    op: IndexOp, values: list[torch.Tensor | Node | None]
-) -> list[torch.Tensor | Node | None]:
+    op: IndexOp, values: Sequence[torch.Tensor | Node | None]
+) -> Sequence[torch.Tensor | Node | None]:
     """Return one place for each leading dimension; the last is not None.
 
     Raises:
@@ -151,9 +157,10 @@ def places_of(
             # The lowering reshapes the source, which takes the shape extension.
             raise IndexRefused(f"dimension {dim} of the source has a symbolic size")
     if op.dim is not None:
-        return _places_of_elements(op, op.dim, values[0])
-    if not any(isinstance(value, Node) for value in values):
-        values = expand_masks(values)
+        return _places_of_elements(op, op.dim, cast(torch.Tensor, values[0]))
+    constants = [value for value in values if not isinstance(value, Node)]
+    if len(constants) == len(values):
+        values = expand_masks(constants)
     elif any(value is not None and _is_mask(value) for value in values):
         raise IndexRefused("there is a mask beside an index computed at run time")
     while values and values[-1] is None:
@@ -175,25 +182,27 @@ def _places_of_elements(
 
 
 def every_leading_dim(
-    op: IndexOp, places: list[torch.Tensor | Node | None]
-) -> list[torch.Tensor | Node]:
+    op: IndexOp, places: Sequence[torch.Tensor | Node | None]
+) -> Sequence[torch.Tensor | Node]:
     """Return places without None, as ``index_every_leading_dim`` does.
 
     Raises:
         IndexRefused: A dimension is skipped beside an index computed at run time.
 
     """
-    if all(place is not None for place in places):
-        return list(places)
-    if any(isinstance(place, Node) for place in places):
+    given = [place for place in places if place is not None]
+    if len(given) == len(places):
+        return given
+    constants = [place for place in places if not isinstance(place, Node)]
+    if len(constants) < len(places):
         raise IndexRefused(
             "a dimension is skipped beside an index computed at run time"
         )
-    return index_every_leading_dim(op.shape, places)
+    return index_every_leading_dim(op.shape, constants)
 
 
 def writes_no_place_twice(
-    op: IndexOp, places: list[torch.Tensor | Node | None]
+    op: IndexOp, places: Sequence[torch.Tensor | Node | None]
 ) -> bool:
     """Whether constant places alone tell all that is written apart."""
     given = [place for place in places if place is not None]
@@ -205,7 +214,7 @@ def writes_no_place_twice(
 
 
 def check_writes_no_place_twice(
-    op: IndexOp, places: list[torch.Tensor | Node | None]
+    op: IndexOp, places: Sequence[torch.Tensor | Node | None]
 ) -> None:
     """Raise IndexRefused where a place is written twice, or may be."""
     if not writes_no_place_twice(op, places):
@@ -219,7 +228,7 @@ def values_to_cut(op: IndexOp) -> list[tuple[int, int]]:
     """Return (dim, size) where the values of a scatter are larger than its index."""
     if op.dim is None or not isinstance(op.values, Node):
         return []
-    sizes = zip(tensor_of(op.indices[0]).shape, tensor_of(op.values).shape)
+    sizes = zip(tensor_of(op.index).shape, tensor_of(op.values).shape)
     return [(dim, size) for dim, (size, whole) in enumerate(sizes) if size != whole]
 
 

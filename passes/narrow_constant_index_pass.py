@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import sympy
 import torch
@@ -28,6 +29,8 @@ from .index_ops import (
     values_to_cut,
     writes_no_place_twice,
 )
+from .module_constants import ModuleConstants
+from .program_constants import ProgramConstants
 from .specialize_symbols import specialize
 
 # Meta key of a node that must stay on the CPU; the value is the reason.
@@ -70,6 +73,8 @@ class NarrowConstantIndexPass(BeforePartitionPass):
 
     """
 
+    _constants: ProgramConstants | ModuleConstants
+
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
         refused: dict[Node, str] = {}
@@ -108,7 +113,7 @@ class NarrowConstantIndexPass(BeforePartitionPass):
         return self._write(op, places) if op.is_write else self._read(op, places)
 
     def _is_fine_as_it_is(
-        self, node: Node, op: IndexOp, values: list[Any], places: list[Any]
+        self, node: Node, op: IndexOp, values: Sequence[Any], places: Sequence[Any]
     ) -> bool:
         """Whether the backend takes the op and lowers it right without us."""
         indices = [index for index in op.indices if index is not None]
@@ -120,14 +125,14 @@ class NarrowConstantIndexPass(BeforePartitionPass):
             return False
         return self._why_not(node) is None
 
-    def _read(self, op: IndexOp, places: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+    def _read(self, op: IndexOp, places: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
         given = [place for place in places if place is not None]
         if len(given) == 1 and tensor_of(given[0]).dim() == 1:
             dim = len(places) - 1
             return _edge.index_select.default, (op.source, dim, given[0])
         return _edge.index.Tensor, (op.source, every_leading_dim(op, places))
 
-    def _write(self, op: IndexOp, places: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+    def _write(self, op: IndexOp, places: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
         check_writes_no_place_twice(op, places)
         values = op.values
         if not isinstance(values, Node):
@@ -158,7 +163,7 @@ class NarrowConstantIndexPass(BeforePartitionPass):
         """Cut the values of a scatter to the shape of its index."""
         cuts: list[Node] = []
         for dim, size in values_to_cut(op):
-            values = node.args[2]
+            values = cast(Node, node.args[2])
             with node.graph.inserting_before(node):
                 cut = node.graph.call_function(
                     _edge.slice_copy.Tensor, (values, dim, 0, size)
@@ -184,15 +189,13 @@ class NarrowConstantIndexPass(BeforePartitionPass):
         Annotation for quantization casts every int64 constant to int32.
 
         """
-        if op.dim is None or tensor_of(op.indices[0]).dtype == torch.int64:
+        if op.dim is None or tensor_of(op.index).dtype == torch.int64:
             return
         try:
-            index = self._constants.value(op.indices[0])
+            index = self._constants.value(op.index)
         except NotConstant:
             return
-        node.replace_input_with(
-            op.indices[0], self._constants.add(index.to(torch.int64))
-        )
+        node.replace_input_with(op.index, self._constants.add(index.to(torch.int64)))
 
     def _keep_on_cpu(self, node: Node, reason: str) -> None:
         """Mark a node, and with it what computes its index and nothing else.
@@ -229,6 +232,6 @@ def _sizes_of_a_mask(
     """Return the value of each symbol that stood for the size of a mask."""
     return {
         size.node.expr: known
-        for size, known in zip(symbolic.shape, static.shape)
+        for size, known in zip(cast(tuple[Any, ...], symbolic.shape), static.shape)
         if isinstance(size, torch.SymInt)
     }

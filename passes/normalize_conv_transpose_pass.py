@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Set, Type
+from typing import Any, cast, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
@@ -93,7 +93,7 @@ class NormalizeConvTransposePass(ArmPass):
         return PassResult(graph_module, modified)
 
     def _to_two_dimensions(self, graph_module: GraphModule, node: Node) -> None:
-        x, weight = node.args[:2]
+        x, weight = cast(tuple[Node, Node], node.args[:2])
         bias = node.args[2] if len(node.args) > 2 else None
         stride, padding, extra, groups, dilation = geometry(node)
         values = block_diagonal(_tensor(weight).detach(), groups).unsqueeze(2)
@@ -128,8 +128,8 @@ class NormalizeConvTransposePass(ArmPass):
             user.replace_input_with(last, squeezed)
 
     def _to_one_group(self, graph_module: GraphModule, node: Node) -> None:
-        weight = node.args[1]
-        values = block_diagonal(_tensor(weight).detach(), node.args[_GROUPS])
+        weight, groups = cast(Node, node.args[1]), cast(int, node.args[_GROUPS])
+        values = block_diagonal(_tensor(weight).detach(), groups)
         with graph_module.graph.inserting_before(node):
             node.update_arg(1, _parameter(graph_module, weight, values))
         node.update_arg(_GROUPS, 1)
@@ -137,14 +137,15 @@ class NormalizeConvTransposePass(ArmPass):
 
 def has_constant_weight(node: Node) -> bool:
     """Return whether weight and bias are attributes of the module."""
-    return all(arg is None or arg.op == "get_attr" for arg in node.args[1:3])
+    given = cast(tuple[Node | None, ...], node.args[1:3])
+    return all(arg is None or arg.op == "get_attr" for arg in given)
 
 
 def _is_grouped_per_channel(node: Node) -> bool:
     """Return whether the annotation asks for a weight scale a channel."""
     if geometry(node)[3] == 1 or not has_constant_weight(node):
         return False
-    annotation = node.meta.get(Q_ANNOTATION_KEY)
+    annotation: Any = node.meta.get(Q_ANNOTATION_KEY)
     spec = annotation and annotation.input_qspec_map.get(node.args[1])
     per_channel = getattr(spec, "qscheme", None) is torch.per_channel_symmetric
     return per_channel and not is_trained(spec)
@@ -167,9 +168,9 @@ def _only(values: Any) -> int:
 
 
 def _tensor(attribute: Node) -> torch.Tensor:
-    owner, _, name = attribute.target.rpartition(".")
-    module = attribute.graph.owning_module.get_submodule(owner)
-    return getattr(module, name)
+    owner, _, name = str(attribute.target).rpartition(".")
+    graph_module = cast(GraphModule, attribute.graph.owning_module)
+    return getattr(graph_module.get_submodule(owner), name)
 
 
 def _parameter(graph_module: GraphModule, source: Node, values: torch.Tensor) -> Node:

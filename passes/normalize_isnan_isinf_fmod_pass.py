@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.backends.arm._passes import ArmPass
@@ -70,7 +70,7 @@ class NormalizeIsNanIsInfFmodPass(ArmPass):
         return PassResult(graph_module, modified)
 
     def _divide_by_scalar(self, node: Node) -> bool:
-        x, y = node.args
+        x, y = cast(tuple[Node, Node], node.args)
         divisor = self._constant(y)
         result = node.meta["val"]
         if (
@@ -98,7 +98,7 @@ def is_test_of_finite(node: Node) -> bool:
     """
     if node.op != "call_function" or node.target not in _TESTS:
         return False
-    (x,) = node.args
+    (x,) = node.all_input_nodes
     shape = node.meta["val"].shape
     if not all(isinstance(size, int) for size in shape):
         return False

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from executorch.backends.arm._passes import (
@@ -33,6 +34,7 @@ from .index_ops import (
     tensor_of,
     values_to_cut,
 )
+from .index_sources import schema_of
 
 _aten = torch.ops.aten
 
@@ -103,7 +105,8 @@ class RewriteConstantScatterPass(ArmPass):
         written = op.values
         if not isinstance(written, Node):
             written = torch.tensor(written, dtype=tensor_of(op.source).dtype)
-        indices = [place.to(torch.int32) for place in every_leading_dim(op, places)]
+        every = cast(Sequence[torch.Tensor], every_leading_dim(op, places))
+        indices = [place.to(torch.int32) for place in every]
         return (op.source, indices, written) + (True,) * op.accumulate
 
     def _rewrite(
@@ -113,7 +116,7 @@ class RewriteConstantScatterPass(ArmPass):
         op: IndexOp,
         args: tuple[Any, ...],
     ) -> None:
-        in_place = node.target._schema.is_mutable
+        in_place = schema_of(node).is_mutable
         with node.graph.inserting_before(node):
             node.args = map_aggregate(
                 args,
@@ -124,7 +127,7 @@ class RewriteConstantScatterPass(ArmPass):
                 ),
             )
             for dim, size in values_to_cut(op):
-                values = node.args[2]
+                values = cast(Node, node.args[2])
                 cut = node.graph.call_function(
                     _aten.slice.Tensor, (values, dim, 0, size)
                 )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -45,7 +46,7 @@ class RewritePowScalarPass(BeforePartitionPass):
         return PassResult(graph_module, modified)
 
     def _rewrite(self, node: Node) -> bool:
-        base, exponent = node.args
+        base, exponent = cast(tuple[float, Node], node.args)
         value = exponent.meta["val"]
         ones = [1] * value.dim()
         options = {"dtype": value.dtype}
@@ -68,7 +69,7 @@ def is_pow_scalar(node: Node) -> bool:
 
 
 def _has_form(node: Node) -> bool:
-    base, exponent = node.args
+    base, exponent = cast(tuple[float, Node], node.args)
     dtype = exponent.meta["val"].dtype
     return (
         dtype.is_floating_point

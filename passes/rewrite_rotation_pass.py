@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import GraphModule, Node
@@ -12,6 +14,8 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from .before_partition_pass import BeforePartitionPass
 from .constant_evaluator import NotConstant
+from .module_constants import ModuleConstants
+from .program_constants import ProgramConstants
 
 _aten = exir_ops.edge.aten
 
@@ -35,6 +39,8 @@ class RewriteRotationPass(BeforePartitionPass):
 
     """
 
+    _constants: ProgramConstants | ModuleConstants
+
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
         for node in list(graph_module.graph.nodes):
@@ -49,7 +55,7 @@ class RewriteRotationPass(BeforePartitionPass):
 
     def _start(self, node: Node) -> int | None:
         """Return the first place that is read, if the others follow in a circle."""
-        x, dim, index = node.args
+        x, dim, index = cast(tuple[Node, int, Node], node.args)
         shape = x.meta["val"].shape
         size = shape[dim] if shape else 0
         if not isinstance(size, int) or index.meta["val"].shape != (size,):
@@ -63,7 +69,7 @@ class RewriteRotationPass(BeforePartitionPass):
         return start if 0 < start and torch.equal(places.long(), circle) else None
 
     def _rewrite(self, node: Node, start: int) -> bool:
-        x, dim, index = node.args
+        x, dim, index = cast(tuple[Node, int, Node], node.args)
         size = x.meta["val"].shape[dim]
         before = node.target, node.args, node.kwargs
         slices = [

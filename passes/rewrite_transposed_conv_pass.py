@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Set, Type
+from typing import Any, cast, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
@@ -88,7 +88,8 @@ class RewriteTransposedConvPass(ArmPass):
 
     def __init__(self, exported_program: ExportedProgram | None = None) -> None:
         super().__init__()
-        self.exported_program = exported_program
+        # The pass manager sets it while the pass runs.
+        self.exported_program = cast(ExportedProgram, exported_program)
 
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
@@ -160,7 +161,7 @@ class RewriteTransposedConvPass(ArmPass):
         axes = insertions(conv)
         graph = graph_module.graph
         with graph.inserting_before(node):
-            x = node.args[0]
+            x = node.all_input_nodes[0]
             for axis, insertion in enumerate(axes, start=2):
                 x = self._spread(graph, node, x, axis, insertion)
             x, padding = self._fit_ends(graph, node, x, axes)
@@ -200,7 +201,8 @@ class RewriteTransposedConvPass(ArmPass):
         self, graph: Any, node: Node, x: Node, axes: Sequence[ZeroInsertion]
     ) -> tuple[Node, list[int]]:
         """Crop or pad the ends; return also what the convolution pads alike."""
-        padding, pads = [], []
+        padding: list[int] = []
+        pads: list[int] = []
         for axis, insertion in enumerate(axes, start=2):
             left, right = insertion.left, insertion.right
             size = get_first_fake_tensor(x).shape[axis]
@@ -225,13 +227,13 @@ class RewriteTransposedConvPass(ArmPass):
     # Helpers
 
     def _weight(self, node: Node) -> torch.Tensor:
-        weight = get_param_tensor(self.exported_program, node.args[1])
+        weight = get_param_tensor(self.exported_program, cast(Node, node.args[1]))
         if weight is None:
             raise RuntimeError(f"The weight of {node.name} is not a constant")
         return weight.detach()
 
     def _constant(self, node: Node, values: torch.Tensor) -> Node:
-        source = node.args[1]
+        source = cast(Node, node.args[1])
         with node.graph.inserting_after(source):
             return create_constant_placeholder(
                 self.exported_program,

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import sympy
 import torch
@@ -77,9 +77,10 @@ def _specialize_tensor(
     if all(new is old for new, old in zip(shape, tensor.shape)):
         return tensor
     with tensor.fake_mode:
-        return torch.empty_strided(
+        specialized = torch.empty_strided(
             shape, stride, dtype=tensor.dtype, device=tensor.device
         )
+    return cast(FakeTensor, specialized)
 
 
 def _specialize_number(number: Any, values: dict[sympy.Symbol, int]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.backends.arm._passes import ArmPass, ConvertMinMaxPass
@@ -116,7 +116,7 @@ class SplitMaxMinPass(ArmPass):
                 node.graph.erase_node(result)
             return False
         for user in list(node.users):
-            user.replace_all_uses_with(results[user.args[1]])
+            user.replace_all_uses_with(results[cast(int, user.args[1])])
             user.graph.erase_node(user)
         node.graph.erase_node(node)
         for result in results:

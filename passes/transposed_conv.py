@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.backends.arm._passes.arm_pass_utils import (
@@ -49,7 +49,9 @@ class TransposedConv:
         """Return that of an edge node; None for anything else."""
         if node.op != "call_function" or node.target != CONVOLUTION:
             return None
-        x, weight, _, stride, padding, dilation, transposed, extra, groups = node.args
+        x, weight, _, stride, padding, dilation, transposed, extra, groups = cast(
+            tuple[Any, ...], node.args
+        )
         if not transposed:
             return None
         size = tuple(get_first_fake_tensor(x).shape[2:])
@@ -156,7 +158,8 @@ def dilated(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
     kernel = weight.shape[2:]
     sizes = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
     result = weight.new_zeros(*weight.shape[:2], *sizes)
-    result[(..., *(slice(None, None, d) for d in dilation))] = weight
+    taps = (slice(None, None, d) for d in dilation)
+    result[(slice(None), slice(None), *taps)] = weight
     return result
 
 

@@ -3,7 +3,7 @@
 # This source code is licensed under the BSD-style license found in the
 # LICENSE file in the root directory of this source tree.
 
-from typing import Set, Type
+from typing import Any, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmOpTargetedPass
@@ -28,7 +28,7 @@ _KEEP_WHOLE = {
 def _is_whole(node: torch.fx.Node) -> bool:
     """Whether no element of a node has a fraction, by what it is made of."""
     seen = set()
-    to_visit = [node]
+    to_visit: list[Any] = [node]
     while to_visit:
         value = to_visit.pop()
         if value is None or value in seen:
