@@ -90,6 +90,7 @@ class Child:
 
     def _end(self) -> str:
         """Wait for the end of the process, and return how it ended."""
+        assert self._pid is not None
         _, status = os.waitpid(self._pid, 0)
         self._pid = None
         self._connection.close()

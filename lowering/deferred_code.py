@@ -33,6 +33,7 @@ _DATA = ("_code", "_lineno_map", "_prologue_start")
 # What it writes into the module's class, which no other module shares, and the
 # methods that copy __dict__ before they recompile.
 _METHODS = ("forward", "__reduce__", "__reduce_package__")
+_CALL = "__call__"
 
 
 @contextmanager
@@ -116,12 +117,12 @@ def _put_descriptors(module: GraphModule, generate: Callable[[], Any]) -> None:
     for name in _METHODS:
         setattr(cls, name, _OnDemand(name, module, generate))
     # The one of an earlier recompile calls whatever ``forward`` there is.
-    if "__call__" not in vars(cls):
-        cls.__call__ = _OnDemand("__call__", module, generate)
+    if _CALL not in vars(cls):
+        setattr(cls, _CALL, _OnDemand(_CALL, module, generate))
 
 
 def _forget(cls: type) -> None:
-    for name in (*_DATA, *_METHODS, "__call__"):
+    for name in (*_DATA, *_METHODS, _CALL):
         if isinstance(vars(cls).get(name), _OnDemand):
             delattr(cls, name)
 

@@ -27,6 +27,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, Optional
 
 import torch
+from torch._C import _is_alias_of  # type: ignore[attr-defined]  # not in the stubs
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     FakeTensor,
@@ -221,7 +222,7 @@ def _can_be_made(result: Any, arguments: list[FakeTensor]) -> bool:
         type(result) is FakeTensor
         and _has_plain_layout(result)
         and result.storage_offset() == 0
-        and not any(torch._C._is_alias_of(result, other) for other in arguments)
+        and not any(_is_alias_of(result, other) for other in arguments)
     )
 
 

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from arm_ext.lowering.delegation_tags import TAG
@@ -48,7 +49,7 @@ def unwrap_symbol(partition: GraphModule, call: Node) -> None:
         call (Node): The ``call_module`` node in its place; its users are changed.
 
     """
-    outputs = partition.graph.output_node().args[0]
+    outputs = cast(Sequence[Any], partition.graph.output_node().args[0])
     if len(outputs) != 1 or not isinstance(outputs[0], Node):
         return
     value = outputs[0].meta.get("val")
@@ -116,7 +117,10 @@ def _read_by(members: list[Node], tag: str) -> set[Node]:
 def _reads_shape_only(node: Node) -> bool:
     if node.target == _FULL_LIKE:
         return all(isinstance(size, int) for size in node.meta["val"].shape)
-    return node.target == _COPY and _layout(node.args[0]) == _layout(node.args[1])
+    if node.target != _COPY:
+        return False
+    written, source = cast(tuple[Node, Node], node.args[:2])
+    return _layout(written) == _layout(source)
 
 
 def _read_no_shape(node: Node) -> None:

@@ -33,9 +33,9 @@ def dtype_in_delegate(node: Node) -> torch.dtype:
     In a quantized node the dequantize in front is folded.
 
     """
-    source = node.args[0]
+    source = node.all_input_nodes[0]
     if source.target in DQ_OPS and is_quantized(node):
-        source = source.args[0]
+        source = source.all_input_nodes[0]
     return source.meta["val"].dtype
 
 
@@ -60,7 +60,7 @@ class ArgMinMaxCheck(TargetCheck):
     def why_not(self, node: Node) -> str | None:
         if not is_call(node, ARG_OPS):
             return None
-        shape = node.args[0].meta["val"].shape
+        shape = node.all_input_nodes[0].meta["val"].shape
         dim = argument(node, "dim")
         dtype = dtype_in_delegate(node)
         if reason := why_not_dtype(dtype, self._tosa_spec):

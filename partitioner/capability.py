@@ -55,6 +55,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 from torch.fx import GraphModule, Node
 from torch.fx.node import _get_qualified_name
@@ -144,8 +145,9 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         self.skip_horizontal_fusion = skip_horizontal_fusion
         self.boundary = boundary
 
+    # An attribute of the base class, which a cached property is to its readers.
     @functools.cached_property
-    def dependency_viewer(self) -> _DependencyViewer:
+    def dependency_viewer(self) -> _DependencyViewer:  # type: ignore[override]
         """Torch's transitive closure, for subclasses that read it (quadratic)."""
         return _DependencyViewer(self.graph_module)
 
@@ -190,8 +192,7 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
             movable = [
                 node
                 for node in sorted(members, key=position.__getitem__)
-                if node.op == "call_function"
-                and _get_qualified_name(node.target) in names
+                if node.op == "call_function" and _name(node) in names
             ]
             leading: set[Node] = set()
             for node in movable:
@@ -247,10 +248,14 @@ class UnionFindPartitioner(CapabilityBasedPartitioner):
         count = 0
         for node in partition.nodes:
             if node.op == "call_function":
-                name = _get_qualified_name(node.target)
+                name = _name(node)
                 count += name not in views
                 count += name in self.allowed_single_node_partition_ops
         return count > 1
+
+
+def _name(node: Node) -> str:
+    return _get_qualified_name(cast(Callable[..., Any], node.target))
 
 
 def _fuse_levels(orders: dict[Node, int], level: dict[Node, int]) -> DisjointSets:

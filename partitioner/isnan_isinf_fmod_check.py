@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from arm_ext.partitioner.reasoned_check import TargetCheck
@@ -44,7 +44,7 @@ class IsNanIsInfFmodCheck(TargetCheck):
         return None
 
     def _why_not_test(self, node: Node) -> str | None:
-        dtype = node.args[0].meta["val"].dtype
+        dtype = node.all_input_nodes[0].meta["val"].dtype
         if dtype in _FLOATS and not self._tosa_spec.support_float():
             return f"the input is {dtype}, and {self._tosa_spec} has no float"
         if dtype not in _FLOATS:
@@ -52,7 +52,7 @@ class IsNanIsInfFmodCheck(TargetCheck):
         return None
 
     def _why_not_fmod(self, node: Node) -> str | None:
-        x, divisor = node.args
+        x, divisor = cast(tuple[Node, float], node.args)
         dtype = x.meta["val"].dtype
         if node.meta["val"].dtype != dtype:
             return f"the dividend is {dtype} and the result {node.meta['val'].dtype}"
@@ -77,7 +77,7 @@ class IsNanIsInfFmodCheck(TargetCheck):
 
 
 def _why_not_table(dequantize: Node) -> str | None:
-    dtype = dequantize.args[0].meta["val"].dtype
+    dtype = dequantize.all_input_nodes[0].meta["val"].dtype
     if dtype == torch.int8:
         return None
     return f"fmod jumps, and the TABLE of {dtype} interpolates"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from arm_ext.partitioner.reasoned_check import ReasonedCheck
@@ -119,10 +119,11 @@ class LowerableCheck(ReasonedCheck):
         mode = _argument(node, 2, "mode", "constant")
         if node.target == _aten.constant_pad_nd.default or mode == "constant":
             return None
-        if not all(_is_static(size) and size >= 0 for size in node.args[1]):
+        x, pads = cast(tuple[Node, list[Any]], node.args[:2])
+        if not all(_is_static(size) and size >= 0 for size in pads):
             return f"a negative or dynamic pad in mode {mode!r} cannot be lowered"
-        padded = get_first_fake_tensor(node.args[0]).shape[-(len(node.args[1]) // 2) :]
-        if len(node.args[1]) and not all(_is_static(size) for size in padded):
+        padded = get_first_fake_tensor(x).shape[-(len(pads) // 2) :]
+        if len(pads) and not all(_is_static(size) for size in padded):
             return f"mode {mode!r} pads a dynamic dimension"
         return None
 
@@ -138,7 +139,7 @@ class LowerableCheck(ReasonedCheck):
 
     def constant_weight(self, node: Node) -> str | None:
         """TOSA convolutions, which linear becomes, take their weight as data."""
-        weight = node.args[1]
+        weight = cast(Node, node.args[1])
         if self._is_constant(weight):
             return None
         return f"the weight {weight.name} is computed at run time"

@@ -70,5 +70,5 @@ class WideningCheck(ReasonedCheck):
 
 def _index_of(node: Node) -> Node | None:
     """Return the index that ``node`` is, or casts to int32."""
-    index = node.args[0] if is_cast(node, torch.int32) else node
+    index = node.all_input_nodes[0] if is_cast(node, torch.int32) else node
     return None if index_source(index) is None else index

@@ -17,6 +17,7 @@ asks the partitioner's own support chain about the node in that view.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -109,8 +110,6 @@ class KeepWhatIsTaken:
         self._make_support = support
         self._kept = kept
         self._candidates = candidates
-        self._support: OperatorSupportBase | None = None
-        self._context: TosaLoweringContext | None = None
         self._view: EdgeView | None = None
 
     def __call__(self, node: Node) -> bool:
@@ -122,13 +121,18 @@ class KeepWhatIsTaken:
         _forget_quantization(node)
         return False
 
+    @functools.cached_property
+    def _support(self) -> OperatorSupportBase:
+        return self._make_support(WhyNoPartitionReporter())
+
+    @functools.cached_property
+    def _context(self) -> TosaLoweringContext:
+        # Finding the shape environment walks the graph: once, not per node.
+        shape_env = _get_shape_env_from_gm(self._program.graph_module)
+        return TosaLoweringContext(self._tosa_spec, shape_env)
+
     def is_taken(self, node: Node) -> bool:
         """Return whether the partitioner accepts the edge node of ``node``."""
-        if self._support is None:
-            self._support = self._make_support(WhyNoPartitionReporter())
-            # Finding the shape environment walks the graph: once, not per node.
-            shape_env = _get_shape_env_from_gm(self._program.graph_module)
-            self._context = TosaLoweringContext(self._tosa_spec, shape_env)
         # A graph is asked about node by node: the last view is enough.
         if self._view is None or self._view.graph is not node.graph:
             self._view = EdgeView(node.graph)

@@ -200,7 +200,8 @@ def _values(node: Node) -> Iterator[Any]:
 def _can_add(spec: TosaSpecification, extension: str) -> bool:
     if spec.support_extension(extension):
         return False
-    return any(extension in spec.valid_extensions[p] for p in spec.profiles)
+    tosa: Any = spec  # the class of each TOSA version has these two
+    return any(extension in tosa.valid_extensions[p] for p in tosa.profiles)
 
 
 def _extend(spec: TosaSpecification, extensions: set[str]) -> TosaSpecification:

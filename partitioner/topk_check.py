@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any, cast
 
 from arm_ext.partitioner.arg_min_max_check import dtype_in_delegate, why_not_dtype
 from arm_ext.partitioner.reasoned_check import TargetCheck
@@ -31,7 +32,7 @@ class TopKCheck(TargetCheck):
             return "Ethos-U55 has no GATHER and no SCATTER"
         if reason := why_not_dtype(dtype_in_delegate(node), self._tosa_spec):
             return reason
-        x, *others = node.args
+        x, *others = cast(tuple[Any, ...], node.args)
         shape = x.meta["val"].shape
         if not all(isinstance(size, int) for size in shape):
             return "a size of the input is not known when the program is lowered"
@@ -48,7 +49,7 @@ class TopKCheck(TargetCheck):
 
 def _why_not_values(node: Node) -> str | None:
     """Say why quantized values are not the input's: they are only moved."""
-    source = node.args[0]
+    source = node.all_input_nodes[0]
     if source.target not in DQ_OPS or not is_quantized(node):
         return None
     for values in node.users:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from arm_ext.partitioner.reasoned_check import ReasonedCheck
 from arm_ext.passes.transposed_conv import insertions, TransposedConv
@@ -32,7 +34,7 @@ def needs_rewrite(node: Node, spec: TosaSpecification) -> bool:
     conv = TransposedConv.of(node)
     if conv is None or len(conv.kernel) > 2:
         return False
-    int16 = _quantized_dtype(node.args[0]) is torch.int16
+    int16 = _quantized_dtype(node.all_input_nodes[0]) is torch.int16
     return (
         len(conv.kernel) == 1
         or set(conv.dilation) != {1}
@@ -74,10 +76,10 @@ class TransposedConvCheck(ReasonedCheck):
         self._tosa_spec = tosa_spec
 
     def why_not(self, node: Node) -> str | None:
-        if not needs_rewrite(node, self._tosa_spec):
-            return None
-        x, weight = node.args[:2]
         conv = TransposedConv.of(node)
+        if conv is None or not needs_rewrite(node, self._tosa_spec):
+            return None
+        x, weight = cast(tuple[Node, Node], node.args[:2])
         if not all(isinstance(size, int) for size in get_first_fake_tensor(x).shape):
             return "a transposed convolution of a dynamic shape is not rewritten"
         if not self._is_constant(weight):

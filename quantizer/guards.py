@@ -41,7 +41,8 @@ def detach_guards(graph_module: GraphModule) -> Guards | None:
     node = guards_node(graph_module)
     if node is None:
         return None
-    guards = Guards(node.target, graph_module.get_submodule(node.target), node.meta)
+    name = str(node.target)
+    guards = Guards(name, graph_module.get_submodule(name), node.meta)
     graph_module.graph.erase_node(node)
     graph_module.delete_submodule(guards.target)
     graph_module.recompile()

@@ -40,7 +40,7 @@ def share_qparams_with_values(nodes: Iterable[Node]) -> None:
         annotation = node.meta.get(Q_ANNOTATION_KEY)
         if node.target not in SELECTIONS or annotation is None:
             continue
-        source = node.args[0]
+        source = node.all_input_nodes[0]
         if annotation.input_qspec_map.get(source) is None:
             continue
         for user in node.users:
