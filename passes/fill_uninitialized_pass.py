@@ -46,7 +46,8 @@ class FillUninitializedPass(BeforePartitionPass):
 
     def call(self, graph_module: GraphModule) -> PassResult:
         found = [node for node in graph_module.graph.nodes if is_uninitialized(node)]
-        modified = any([self._fill(node) for node in found if _is_static(node)])
+        filled = [self._fill(node) for node in found if _is_static(node)]
+        modified = any(filled)
         if modified:
             graph_module.recompile()
         return PassResult(graph_module, modified)

@@ -42,7 +42,8 @@ class FlattenGatherPass(BeforePartitionPass):
 
     def call(self, graph_module: GraphModule) -> PassResult:
         found = [node for node in graph_module.graph.nodes if is_other_gather(node)]
-        modified = any([self._rewrite(node) for node in found])
+        rewritten = [self._rewrite(node) for node in found]
+        modified = any(rewritten)
         if modified:
             graph_module.recompile()
         return PassResult(graph_module, modified)

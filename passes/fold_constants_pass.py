@@ -47,7 +47,8 @@ class FoldConstantsPass(BeforePartitionPass):
         for node in graph_module.graph.nodes:
             self._classify(node)
         left = [node for node in graph_module.graph.nodes if node in self._left]
-        modified = any([self._fold(node) for node in left])
+        folded = [self._fold(node) for node in left]
+        modified = any(folded)
         if modified:
             self._constants.remove_dead(reversed(left))
             graph_module.recompile()
@@ -85,7 +86,8 @@ class FoldConstantsPass(BeforePartitionPass):
         if not _is_kept_by_int32(value):
             return False
         constant = self._constants.add(value)
-        return any([self._give(user, node, constant) for user in users])
+        given = [self._give(user, node, constant) for user in users]
+        return any(given)
 
     def _give(self, user: Node, node: Node, constant: Node) -> bool:
         user.replace_input_with(node, constant)

@@ -49,7 +49,8 @@ class FunctionalizeSliceWritesPass(ArmPass):
     def call(self, graph_module: GraphModule) -> PassResult:
         graph = graph_module.graph
         writes = [n for n in graph.nodes if n.target == _aten.copy_.default]
-        modified = any([_rewrite(write) for write in writes if _why_not(write) is None])
+        rewritten = [_rewrite(write) for write in writes if _why_not(write) is None]
+        modified = any(rewritten)
         if modified:
             graph.eliminate_dead_code()
             graph_module.recompile()
