@@ -309,8 +309,8 @@ def install(patcher: Patcher) -> None:
     )
     patcher.register(
         "executorch.exir.pass_base:_ExportPassBase.__getattr__",
-        lambda: setattr(_ExportPassBase, "__getattr__", _read_of_pass),
-        lambda: delattr(_ExportPassBase, "__getattr__"),
+        partial(setattr, _ExportPassBase, "__getattr__", _read_of_pass),
+        partial(delattr, _ExportPassBase, "__getattr__"),
     )
     patcher.wrap(
         "torch._export.utils:_materialize_cpp_cia_ops", _list_ops_once, parameters=()
@@ -327,6 +327,6 @@ def install(patcher: Patcher) -> None:
     )
     patcher.register(
         "torch.fx.traceback:NodeSource.__deepcopy__",
-        lambda: setattr(NodeSource, "__deepcopy__", _share),
-        lambda: delattr(NodeSource, "__deepcopy__"),
+        partial(setattr, NodeSource, "__deepcopy__", _share),
+        partial(delattr, NodeSource, "__deepcopy__"),
     )
