@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Set
 
 import wrapt
 
@@ -199,7 +199,7 @@ class Patcher:
         self._changes.append(Change(symbol, undo))
 
     def _extend_collection(
-        self, symbol: str, container: list | set, items: Iterable[Any]
+        self, symbol: str, container: list | Set, items: Iterable[Any]
     ) -> None:
         added = [item for item in items if item not in container]
 

@@ -16,7 +16,7 @@ import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from arm_ext import vulkan
@@ -257,7 +257,7 @@ def _replace_call(
     call: Node,
     stand_in: Callable[[LoweredBackendModule], torch.nn.Module],
 ) -> None:
-    attribute, *inputs = call.args
+    attribute, *inputs = cast(tuple[Any, ...], call.args)
     name = f"{attribute.target}_stand_in"
     if not hasattr(module, name):
         module.add_submodule(name, stand_in(getattr(module, attribute.target)))

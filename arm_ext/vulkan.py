@@ -142,6 +142,7 @@ def _layer_environment(folder: Path) -> dict[str, str]:
 
 def _manifests() -> Iterator[tuple[str, dict]]:
     package = find_spec("emulation_layer")
+    assert package is not None and package.submodule_search_locations is not None
     deploy = Path(package.submodule_search_locations[0]) / "deploy"
     for name in _LAYERS:
         source = deploy / f"share/vulkan/explicit_layer.d/VkLayer_{name}.json"

@@ -100,6 +100,7 @@ def _import(where: str) -> Any:
     if not Path(where).is_file():
         raise FileNotFoundError(f"there is no file {where}")
     spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
@@ -28,6 +28,7 @@ from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch._export.utils import _get_shape_env_from_gm
 from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 WhyNot = Callable[[Node], "str | None"]
 # Changes the program it is given; returns whether it did.
@@ -92,18 +93,23 @@ def _rewritten(program: ExportedProgram, by: Partitioner) -> ExportedProgram:
     """Return a copy with all changes made, or the program if there are none."""
     if not isinstance(by, TOSAPartitioner):
         return program
-    copied, modified = None, False
+    copied, result = None, program
     for matches, rewrite in _changes:
         if not any(map(matches, (copied or program).graph.nodes)):
             continue
         copied = copied or _copy(program)
         if rewrite(copied, _support_chain(by, copied)):
-            modified = True
+            result = copied
             # The node behind an output may be another one now.
             copied._graph_signature = _get_updated_graph_signature(
                 copied.graph_signature, copied.graph_module
             )
-    return copied if modified else program
+    return result
+
+
+def run_pass(graph_pass: PassBase, program: ExportedProgram) -> bool:
+    """Run a pass on the graph of a program; return whether it changed that."""
+    return cast(PassResult, graph_pass(program.graph_module)).modified
 
 
 class _LastReason(WhyNoPartitionReporter):

@@ -7,14 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast, Optional
 
 from arm_ext.passes.compute_late_constant_ops_pass import ComputeLateConstantOpsPass
 from arm_ext.patcher import Patcher
 from executorch.backends.arm._passes import ArmPass, ArmPassManager, InsertTableOpsPass
 from torch.export import ExportedProgram
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
 
 _ARM = "executorch.backends.arm"
+GraphPass = Callable[[GraphModule], Optional[PassResult]]
 
 
 def insert_passes(
@@ -41,12 +44,12 @@ def insert_passes(
     )
 
 
-def run_before_annotation(patcher: Patcher, make: Callable[[], ArmPass]) -> None:
+def run_before_annotation(patcher: Patcher, make: Callable[[], GraphPass]) -> None:
     """Have the pass that ``make`` returns run on what a quantizer annotates."""
 
     def transform(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
         (model,) = (*args, *kwargs.values())
-        return wrapped(make()(model).graph_module)
+        return wrapped(cast(PassResult, make()(model)).graph_module)
 
     patcher.wrap(
         f"{_ARM}.quantizer.arm_quantizer:TOSAQuantizer.transform_for_annotation",

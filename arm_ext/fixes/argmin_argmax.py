@@ -32,7 +32,7 @@ from typing import Any
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import (
     insert_behind_tables,
     insert_passes,
@@ -137,10 +137,10 @@ def _computes_an_index(node: Node) -> bool:
 
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
-    split = SplitMaxMinPass(why_not)(program.graph_module).modified
+    split = run_pass(SplitMaxMinPass(why_not), program)
     constants = ProgramConstants(program, "int32_constant")
     narrow = NarrowIndexPass(why_not, constants)
-    return narrow(program.graph_module).modified or split
+    return run_pass(narrow, program) or split
 
 
 def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:

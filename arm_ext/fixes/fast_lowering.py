@@ -41,7 +41,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from arm_ext import fix
@@ -238,13 +238,14 @@ def _records_as_executorch() -> bool:
     for record in (node_record.record, partial(ExportPass._fx, kind="call_function")):
         export_pass = ExportPass()
         x = export_pass.tracer.create_proxy("placeholder", "x", (), {})
-        one = record(
+        made = record(
             export_pass,
             target=operator.add,
             args=(ProxyValue(3, x), 2),
             kwargs={},
             meta=NodeMetadata({"stack_trace": "here"}),
         )
+        one = cast(ProxyValue, made)
         node = one.node
         recorded.append((one.data, node.name, str(node.args), node.kwargs, node.meta))
     return recorded[0] == recorded[1]

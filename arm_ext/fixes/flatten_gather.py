@@ -20,7 +20,7 @@ What is refused
 from __future__ import annotations
 
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes, run_before_annotation
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U85, VGF
 from arm_ext.passes.flatten_gather_pass import FlattenGatherPass, is_other_gather
@@ -64,4 +64,4 @@ def _keep_quantized(manager: ArmPassManager, program: ExportedProgram) -> None:
 
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return FlattenGatherPass(why_not)(program.graph_module).modified
+    return run_pass(FlattenGatherPass(why_not), program)

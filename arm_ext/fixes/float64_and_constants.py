@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.fixes._support import check_first
 from arm_ext.operators import FLOAT, Operator, VGF
@@ -126,7 +126,7 @@ def _is_float64(value: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64
 
 
-def _fold_what_is_not_quantized(graph_module: GraphModule) -> PassResult:
+def _fold_what_is_not_quantized(graph_module: GraphModule) -> PassResult | None:
     constants = ModuleConstants(graph_module, "_folded_constant")
     return FoldConstantsPass(_why_not_quantized, constants)(graph_module)
 
@@ -142,9 +142,10 @@ def _why_not_quantized(node: Node) -> str | None:
 def _leaves_float(node: Node) -> bool:
     """Whether a node makes integers or bools of floats, as a mask does."""
     values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
-    if not all(isinstance(value, torch.Tensor) for value in values):
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if len(tensors) < len(values):
         return False
-    made, *read = [value.is_floating_point() for value in values]
+    made, *read = [tensor.is_floating_point() for tensor in tensors]
     return not made and any(read)
 
 
@@ -170,4 +171,5 @@ def _matches(node: Node) -> bool:
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "folded_constant")
     changes = NarrowFloat64Pass, FoldConstantsPass, RewritePowScalarPass
-    return any([c(why_not, constants)(program.graph_module).modified for c in changes])
+    modified = [run_pass(change(why_not, constants), program) for change in changes]
+    return any(modified)

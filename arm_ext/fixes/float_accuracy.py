@@ -20,6 +20,8 @@ What is refused
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.operators import FLOAT, Operator, VGF
@@ -35,11 +37,12 @@ from executorch.backends.arm._passes import (
     DecomposeQuantNodesPass,
     DecomposeSoftmaxPass,
 )
+from executorch.exir.pass_base import ExportPass
 from torch.export import ExportedProgram
 
 # The backend's pass for an op, and the one that is run before it. That for round comes
 # before a quantize that stays in float is made a round: halves are within its step.
-_BETTER = {
+_BETTER: dict[type[ExportPass], Callable[[], ExportPass]] = {
     DecomposeAsinhPass: DecomposeOddAsinhPass,
     DecomposeLog1pPass: DecomposeLog1pOfAnyPass,
     DecomposeQuantNodesPass: DecomposeRoundToEvenPass,

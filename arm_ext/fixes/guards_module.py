@@ -60,7 +60,8 @@ def _is_the_gap(error: BaseException | None) -> bool:
 
 def _accept_all() -> torch.nn.Module:
     guards = GuardsFn()
-    guards._is_impure = True  # as torch marks it, so that it is not dead code
+    # As torch marks it, so that it is not dead code.
+    guards._is_impure = True  # type: ignore[assignment]
     return guards
 
 

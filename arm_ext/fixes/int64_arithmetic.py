@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_first
 from arm_ext.operators import Operator, U85, VGF
@@ -83,8 +83,8 @@ def _is_int64(node: Node) -> bool:
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "int32_constant")
     changes = FoldConstantsPass, NarrowInt64Pass, CastInt64BeforeMovesPass
-    results = [c(why_not, constants)(program.graph_module) for c in changes]
-    return any(result.modified for result in results)
+    modified = [run_pass(change(why_not, constants), program) for change in changes]
+    return any(modified)
 
 
 def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes, run_before_annotation
 from arm_ext.fixes._support import check_first
 from arm_ext.partitioner.constant_index_check import ConstantIndexCheck
@@ -64,7 +64,7 @@ def _matches(node: Node) -> bool:
 
 def _narrow(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "constant_index")
-    return NarrowConstantIndexPass(why_not, constants)(program.graph_module).modified
+    return run_pass(NarrowConstantIndexPass(why_not, constants), program)
 
 
 def _make_check(

@@ -19,7 +19,7 @@ What is refused
 from __future__ import annotations
 
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.operators import Operator, U85, VGF
 from arm_ext.passes.drop_int64_extremum_index_pass import (
     DropInt64ExtremumIndexPass,
@@ -52,4 +52,4 @@ def install(patcher: Patcher) -> None:
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
     del why_not  # amin and amax are on the CPU what min and max are
-    return DropInt64ExtremumIndexPass()(program.graph_module).modified
+    return run_pass(DropInt64ExtremumIndexPass(), program)

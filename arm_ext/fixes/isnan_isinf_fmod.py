@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import accept_ops, check_first
 from arm_ext.operators import FLOAT, Operator, TARGETS, VGF
@@ -65,6 +65,7 @@ from executorch.backends.arm.operator_support.tosa_profile_supported_op_lists im
 from executorch.backends.arm.operator_support.tosa_supported_operators import (
     CheckProperQuantization,
 )
+from executorch.exir.pass_base import ExportPass
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -146,7 +147,7 @@ def _normalize(program: ExportedProgram, why_not: WhyNot) -> bool:
         except NotConstant:
             return None
 
-    return NormalizeIsNanIsInfFmodPass(constant)(program.graph_module).modified
+    return run_pass(NormalizeIsNanIsInfFmodPass(constant), program)
 
 
 def _table_of_fmod(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -158,5 +159,5 @@ def _table_of_fmod(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> An
 
 
 def _insert_decompose(manager: ArmPassManager, program: ExportedProgram) -> None:
-    passes = [DecomposeIsNanIsInfPass(), DecomposeFmodPass()]
+    passes: list[ExportPass] = [DecomposeIsNanIsInfPass(), DecomposeFmodPass()]
     manager.insert_passes_before(DecomposeGeluPass, passes)

@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from arm_ext import fix
 from arm_ext.fixes._support import check_first
@@ -224,12 +224,12 @@ def _to_backend(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     with warn_once_each(), Child("Vela") as child, _set(_vela_child, child):
         if isinstance(first, MethodProgramsPartitionerSpec):
             return _lower_methods(wrapped, first)
-        if isinstance(first, ExportedProgram) and _is_arm(*rest):
-            return _lower_program(first, *rest, lambda: wrapped(*args), {})
+        if isinstance(first, ExportedProgram) and rest and _is_arm(rest[0]):
+            return _lower_program(first, rest[0], lambda: wrapped(*args), {})
         return wrapped(*args, **kwargs)
 
 
-def _is_arm(partitioner: Any) -> bool:
+def _is_arm(partitioner: Any) -> TypeGuard[TOSAPartitioner]:
     return isinstance(partitioner, TOSAPartitioner)
 
 
@@ -281,8 +281,9 @@ def _lower_program(
         with _set(_attempt, attempt):
             lowered = lower()
         if not attempt.failures:
-            break
-        found = {}
+            _tell(_rejected(program, excluded))
+            return lowered
+        found: dict[str, BaseException] = {}
         for failure in attempt.failures:
             if number < _SEARCHES:
                 found.update(offenders(failure, _trial(lower, excluded), alike))
@@ -292,8 +293,6 @@ def _lower_program(
             raise attempt.failures[0].error
         excluded = {**excluded, **found}
         _decompose(program, partitioner, found)
-    _tell(_rejected(program, excluded))
-    return lowered
 
 
 def _rejected(
@@ -343,15 +342,19 @@ def _to_edge_transform_and_lower(
 ) -> Any:
     flow = _Flow()
     with _set(_flow, flow), warn_once_each():
-        while True:
-            try:
-                lowered = wrapped(*args, **kwargs)
-                break
-            except _Decompose as decompose:
-                flow.rejected.clear()
-                flow.decomposed.update(decompose.ops)
+        lowered = _lowered_as_decomposed(lambda: wrapped(*args, **kwargs), flow)
     _warn([*_taken_apart(flow), *flow.rejected])
     return lowered
+
+
+def _lowered_as_decomposed(lower: Callable[[], Any], flow: _Flow) -> Any:
+    """Return ``lower()``, started again whenever more ops are to be decomposed."""
+    while True:
+        try:
+            return lower()
+        except _Decompose as decompose:
+            flow.rejected.clear()
+            flow.decomposed.update(decompose.ops)
 
 
 # What the user is told

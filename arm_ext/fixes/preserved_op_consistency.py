@@ -25,7 +25,7 @@ import inspect
 from typing import Any
 
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_last
 from arm_ext.partitioner.lowerable import GridSamplerSupport, LowerableCheck
@@ -82,7 +82,7 @@ def install(patcher: Any) -> None:
 
 
 def _slice_on_cpu(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return DecomposeCpuCropPass(why_not)(program.graph_module).modified
+    return run_pass(DecomposeCpuCropPass(why_not), program)
 
 
 def _keep_what_is_taken(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from arm_ext import fix
 from arm_ext.fixes._reject_reasons import reasons_of, reject_reasons
@@ -58,7 +58,7 @@ def _partition(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
 
 def _write(partitioner: TOSAPartitioner, program: ExportedProgram) -> None:
     target = f"{partitioner.delegation_spec.backend_id}, {partitioner.tosa_spec}"
-    folder = Path(partitioner.intermediate_path)
+    folder = Path(cast(str, partitioner.intermediate_path))
     folder.mkdir(parents=True, exist_ok=True)
     mode = "a" if partitioner in _reported else "w"
     with open(folder / _FILE, mode, encoding="utf-8") as file:

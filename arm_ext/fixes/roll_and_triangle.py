@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import torch
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, TARGETS, U85, VGF
 from arm_ext.passes.decompose_roll_pass import DecomposeRollPass
@@ -72,4 +72,4 @@ def install(patcher: Patcher) -> None:
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "rotation")
-    return RewriteRotationPass(why_not, constants)(program.graph_module).modified
+    return run_pass(RewriteRotationPass(why_not, constants), program)

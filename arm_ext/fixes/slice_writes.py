@@ -24,7 +24,7 @@ What is refused
 from __future__ import annotations
 
 from arm_ext import fix
-from arm_ext.fixes._before_partition import rewrite_before_partition, WhyNot
+from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.operators import FLOAT, Operator, TARGETS, VGF
 from arm_ext.passes.fill_uninitialized_pass import (
@@ -73,4 +73,4 @@ def install(patcher: Patcher) -> None:
 
 
 def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
-    return FillUninitializedPass(why_not)(program.graph_module).modified
+    return run_pass(FillUninitializedPass(why_not), program)

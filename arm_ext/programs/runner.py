@@ -243,6 +243,7 @@ def _run_pte(pte: bytes, inputs: Sequence[Any]) -> list[torch.Tensor]:
     from executorch.runtime import Runtime
 
     method = Runtime.get().load_program(pte).load_method("forward")
+    assert method is not None, "it has no method forward"
     flat = pytree.tree_leaves(tuple(inputs))
     return list(method.execute([value.contiguous() for value in flat]))
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, IO
+from typing import Any, cast, IO
 
 from arm_ext import toolchain
 from arm_ext.programs._program import Case, Left, Outcome
@@ -107,8 +107,8 @@ def _run_worker(
         )
         running = None
         try:
-            process.stdin.write(json.dumps(list(names)))
-            process.stdin.close()
+            with cast(IO[str], process.stdin) as stdin:
+                stdin.write(json.dumps(list(names)))
             for record in _records(process):
                 if "fixes" in record:
                     side.fixes = record["fixes"]
@@ -134,7 +134,7 @@ def _records(process: subprocess.Popen) -> Iterable[dict[str, Any]]:
         watchdog.daemon = True
         watchdog.start()
         try:
-            line = process.stdout.readline()
+            line = cast(IO[str], process.stdout).readline()
         finally:
             watchdog.cancel()
         if not line:

@@ -66,8 +66,11 @@ def report(
     where = _target(target)
     if quantize is not None and not isinstance(model, torch.nn.Module):
         raise ValueError("only a module can be quantized, not an exported program")
-    names = {"model": name or type(model).__name__, "target": where.name}
-    names["side"] = "stock" if stock else "patched"
+    names: dict[str, Any] = {
+        "model": name or type(model).__name__,
+        "target": where.name,
+        "side": "stock" if stock else "patched",
+    }
     with contextlib.ExitStack() as stack:
         caught = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")

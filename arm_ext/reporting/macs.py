@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import Node
@@ -26,7 +26,8 @@ def macs(node: Node) -> int:
     overload = getattr(node.target, "_op", node.target)
     out = _shapes(node.meta.get("val"))
     if overload is torch.ops.aten.linear.default:
-        return math.prod(out) * _shapes(node.args[1].meta["val"])[-1]
+        weight = cast(Node, node.args[1])
+        return math.prod(out) * _shapes(weight.meta["val"])[-1]
     formula = flop_registry.get(getattr(overload, "overloadpacket", None))
     if formula is None:
         return 0

@@ -222,7 +222,8 @@ class Change:
                 yield f"{path}: there is another file of this name"
             else:
                 checkout.changed[path] = text
-        for part in (*self.passes, *self.hunks):
+        parts: tuple[Pass | Hunk, ...] = (*self.passes, *self.hunks)
+        for part in parts:
             try:
                 part.apply(checkout)
             except Refused as refused:

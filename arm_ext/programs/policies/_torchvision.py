@@ -39,6 +39,11 @@ def names(module: str) -> dict[str, Any]:
 class FrozenBatchNorm2d(nn.Module):
     """Batch norm with fixed statistics, [N, C, H, W] to the same."""
 
+    weight: torch.Tensor
+    bias: torch.Tensor
+    running_mean: torch.Tensor
+    running_var: torch.Tensor
+
     def __init__(self, num_features: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.eps = eps

@@ -5,7 +5,7 @@
 """SmolVLA: its vision encoder, the prefill of its caches, one denoising step."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import torch
@@ -21,7 +21,8 @@ _FLOAT64 = ("mul.Tensor", "sin.default", "cos.default", "cat.default")
 _CAST = "dim_order_ops._to_dim_order_copy.default"
 # The words come as int64, and an integer target makes no float of a position.
 _WORDS_IN = Expected(cpu_ops=(_CAST,))
-_POSITIONS = Expected(delegates=2, cpu_ops=(_CAST,) * 4)
+_POSITION_CASTS = (_CAST,) * 4
+_POSITIONS = Expected(delegates=2, cpu_ops=_POSITION_CASTS)
 # The timestep is embedded in float64, which TOSA has not.
 _EMBEDDING = (_CAST, _CAST, *(f"aten.{op}" for op in _FLOAT64))
 
@@ -73,7 +74,7 @@ def prefill():
             delegates=2,
             cpu_ops=(
                 *_EMBEDDING,
-                *_POSITIONS.cpu_ops[1:],
+                *_POSITION_CASTS[1:],
                 "aten.unsqueeze_copy.default",
                 "aten.expand_copy.default",
             ),
@@ -100,7 +101,7 @@ def _denoising_step(dtype: torch.dtype) -> tuple[torch.nn.Module, tuple]:
     def forward(module, x, time, present, *cache):
         return module.layers[0].denoise_step(present, _cache(cache), x, time)
 
-    layers = model.vlm_with_expert.num_vlm_layers
+    layers = cast(Any, model.vlm_with_expert).num_vlm_layers
     present = torch.arange(_PREFIX)[None] != _PREFIX - 2
     cache = torch.randn(2 * layers, 1, _PREFIX, 2, _HEAD).to(dtype)
     x, time = torch.randn(1, _CHUNK, 32), torch.tensor([0.5])
