@@ -5,13 +5,15 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any, Optional, Set, Type
+from typing import Any, cast, Optional, Set, Type
 
 import torch
 from executorch.backends.arm._passes import ArmPass
 from executorch.exir.pass_base import ExportPass
 from torch._decomp import core_aten_decompositions
 from torch._guards import detect_fake_mode
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
@@ -61,7 +63,8 @@ class DecomposeCompositePass(ArmPass):
 
     def call(self, graph_module: GraphModule) -> PassResult:
         found = [n for n in graph_module.graph.nodes if self._is_composite(n)]
-        modified = any([self._decompose(node) for node in found])
+        decomposed = [self._decompose(node) for node in found]
+        modified = any(decomposed)
         if modified:
             graph_module.recompile()
         return PassResult(graph_module, modified)
@@ -70,7 +73,7 @@ class DecomposeCompositePass(ArmPass):
 
     def _is_composite(self, node: Node) -> bool:
         op = node.target
-        if node.op != "call_function" or not isinstance(op, torch._ops.OpOverload):
+        if node.op != "call_function" or not isinstance(op, OpOverload):
             return False
         if op.namespace != "aten" or op._schema.is_mutable or self._is_known(op):
             return False
@@ -107,12 +110,13 @@ class DecomposeCompositePass(ArmPass):
 
     def _trace(self, node: Node) -> Optional[Graph]:
         """Return the graph of what a node is made of; None where there is none."""
+        op = cast(OpOverload, node.target)
         inputs = node.all_input_nodes
 
         def call(*values: torch.Tensor) -> Any:
             given = dict(zip(inputs, values))
             args, kwargs = map_arg((node.args, node.kwargs), given.__getitem__)
-            return node.target(*args, **kwargs)
+            return op(*args, **kwargs)
 
         table = {
             op: decompose
@@ -121,13 +125,13 @@ class DecomposeCompositePass(ArmPass):
         }
         values = [value.meta["val"] for value in inputs]
         try:
-            with detect_fake_mode(values), torch.no_grad():
+            with cast(FakeTensorMode, detect_fake_mode(values)), torch.no_grad():
                 return make_fx(call, decomposition_table=table)(*values).graph
         except Exception:  # of any op, for any reason: it stays as it is
             return None
 
 
-def _is_made_of_others(op: torch._ops.OpOverload) -> bool:
+def _is_made_of_others(op: OpOverload) -> bool:
     if op._can_decompose():
         return True
     is_view = any(result.alias_info for result in op._schema.returns)

@@ -22,7 +22,7 @@ What is refused
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from arm_ext import fix
@@ -34,6 +34,7 @@ from executorch.backends.arm.quantizer.arm_quantizer_utils import SharedQspecQua
 from executorch.backends.arm.quantizer.quantizer_support import (
     TOSA_QUANTIZER_SUPPORT_DICT,
 )
+from torch._ops import OpOverload
 from torch.fx import Node
 
 _SHARED = SharedQspecQuantizer.SHARED_QSPEC_OPS_DEFAULT
@@ -87,7 +88,7 @@ def _is_annotated(node: Node) -> bool:
     """Whether the quantizer annotates a node of a known op, by itself."""
     if node.target is operator.getitem or node.target in _SHARED:
         return True
-    pattern = (node.target,)
+    pattern = (cast(OpOverload, node.target),)
     if pattern not in TOSA_QUANTIZER_SUPPORT_DICT or not isinstance(node.args[0], Node):
         return False
     check = TOSA_QUANTIZER_SUPPORT_DICT[pattern]
