@@ -97,7 +97,6 @@ TABLE = (
     Fix("guards-module", "prepare_pt2e fails on a module with guards"),
     Fix("annotation-symint", "quantizing a model with dynamic shapes fails"),
     Fix("preserved-op-consistency", "an op kept whole and then left on the CPU"),
-    Fix("composite-ops", "an op the quantizer does not know by name stays in float"),
     Fix("mish", "mish stays in float on the CPU"),
     Fix("conv-transpose1d", "ConvTranspose1d stays on the CPU"),
     Fix("int64-constant-index", "an int64 constant index stays on the CPU or throws"),

@@ -51,9 +51,6 @@ ACCURACY = Gap(
 CAST = Gap(
     0, "float-to-int-cast", "a cast to int8 or int16 rounds", fix="float-to-int-cast"
 )
-COMPOSITE = Gap(
-    0, "composite-ops", "hstack, square and others are in float", fix="composite-ops"
-)
 NEG = Gap(0, "neg-scale", "a quantized neg is scaled wrong", fix="neg-scale")
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
@@ -309,15 +306,3 @@ def negated_beside_cat():
     """A rotation by half a turn beside a cat, as a cache takes it."""
     model = Model(lambda m, x, y: (-x, torch.cat([x, y])))
     return model, (torch.rand(2, 8) - 0.9, 20 * torch.rand(2, 8))
-
-
-@COMPOSITE.program("vgf-int", "ethos-u85-256", U55)
-def features_joined():
-    """Features of two cameras, normed by their deviation and put side by side."""
-
-    def forward(m, x, y):
-        x, y = m.layers[0](x), m.layers[0](y)
-        return torch.hstack([x / x.std(1, keepdim=True).clamp_min(0.1), y.square()])
-
-    layer = torch.nn.Linear(8, 8)
-    return Model(forward, layer), (torch.randn(4, 8), torch.randn(4, 8))
