@@ -118,9 +118,9 @@ def test_missing_venv_package_is_named_to_a_user(bootstrap, commands, monkeypatc
     assert not commands
 
 
-@pytest.mark.parametrize("version", [(3, 9, 18), (3, 14, 0)])
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 14, 0)])
 def test_other_python_is_refused_in_one_sentence(bootstrap, monkeypatch, version):
     monkeypatch.setattr(bootstrap.sys, "version_info", version)
     monkeypatch.setattr(bootstrap.sys, "argv", ["bootstrap.py", "check"])
-    with pytest.raises(SystemExit, match=r"needs Python 3\.10 to 3\.13"):
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11 to 3\.13"):
         bootstrap.main()

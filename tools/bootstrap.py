@@ -138,9 +138,9 @@ def main() -> None:
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     args = parser.parse_args()
-    if not (3, 10) <= sys.version_info[:2] <= (3, 13):
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
         found = sys.version.split()[0]
-        sys.exit(f"This needs Python 3.10 to 3.13; {sys.executable} is {found}.")
+        sys.exit(f"This needs Python 3.11 to 3.13; {sys.executable} is {found}.")
     try:
         make_venv()
         install()
