@@ -20,6 +20,7 @@ from arm_ext.programs import (
     Program,
     PROGRAMS,
 )
+from arm_ext.programs.workers import Side
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 GOOD = Outcome(delegates=1, difference=0.0, allowed=0.0, pte_bytes=10)
@@ -72,6 +73,49 @@ def test_file_without_a_place_is_said_before_the_work(tmp_path, capsys):
         assert str(path) in capsys.readouterr().err
 
 
+def test_lines_of_what_was_not_run_stay():
+    everything = [check.Row(case, BAD, LEFT) for case in cases(POLICIES)]
+    whole = check_markdown.policies(everything)
+    assert check_markdown.policies(everything[2:4], whole) == whole
+    again = check_markdown.policies([replace(everything[2], patched=GOOD)], whole)
+    changed = check_markdown.policies(
+        [*everything[:2], replace(everything[2], patched=GOOD), *everything[3:]]
+    )
+    assert again == changed != whole
+    # A line that is new takes its place, and one of no program goes.
+    stale = whole.replace("| ACT | whole model |", "| ACT | of old |")
+    assert check_markdown.policies(everything[:2], stale) == whole
+
+
+def test_gap_that_was_run_in_part_keeps_its_line():
+    everything = [check.Row(case, BAD, GOOD) for case in cases(PROGRAMS)]
+    whole = check_markdown.gaps(everything)
+    of_gap = [row for row in everything if row.case.program.gap.section == 2]
+    worse = [replace(row, patched=BAD) for row in of_gap]
+    assert check_markdown.gaps(worse[:-1], whole) == ""
+    changed = check_markdown.gaps(worse, whole)
+    (line,) = set(changed.splitlines()) - set(whole.splitlines())
+    count = sum(not row.case.is_control for row in of_gap)
+    assert line.startswith("| 2 |") and line.endswith(f"| 0 of {count} |")
+    assert len(changed.splitlines()) == len(whole.splitlines())
+
+
+def test_command_says_what_it_left_as_it_was(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "README.md"
+    path.write_text(README.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(check, "run_both", _all_good)
+    monkeypatch.setattr(check, "_missing", lambda chosen: None)
+    assert main(["check", "--only", "act", "--markdown", str(path)]) == 0
+    assert "not run; their lines are as they were" in capsys.readouterr().out
+    before = README.read_text(encoding="utf-8").splitlines()
+    new = set(path.read_text(encoding="utf-8").splitlines()) - set(before)
+    assert new and all(line.startswith("| ACT | whole model |") for line in new)
+
+
+def _all_good(chosen, report):
+    return [Side({case.name: GOOD for case in chosen}) for _ in range(2)]
+
+
 # README is as the programs are
 
 
@@ -87,8 +131,7 @@ def table(name):
 def test_readme_has_rows_of_each_policy_in_order():
     header, _, *rows = table("policies")
     assert header == ["policy", "part", "target", "stock", "with arm_ext"]
-    everything = [check.Row(case, GOOD, GOOD) for case in cases(POLICIES)]
-    known = [list(check_markdown._policy_line(r)[:3]) for r in everything]
+    known = [list(check_markdown.policy_key(case)) for case in cases(POLICIES)]
     assert [line for line in known if line in [found[:3] for found in rows]] == [
         found[:3] for found in rows
     ]

@@ -151,6 +151,11 @@ def check(args: argparse.Namespace) -> int:
     if args.markdown:
         text = args.markdown.read_text(encoding="utf-8")
         args.markdown.write_text(check_markdown.write(text, rows), encoding="utf-8")
+        if not_run := len(cases()) + len(cases(POLICIES)) - len(chosen):
+            console.print(
+                f"{args.markdown}: {_count(not_run, 'program')} not run; their lines "
+                "are as they were"
+            )
     return int(any(row.verdict is Verdict.WORSE for row in rows))
 
 
