@@ -106,10 +106,12 @@ TABLE = (
     Fix("roll-and-triangle", "roll and triu stay on the CPU"),
     Fix("slice-writes", "a tensor filled in slices is quantized wrong, or on the CPU"),
     Fix("where-number", "where with a number stays on the CPU"),
+    Fix("views-and-joins", "hstack, mT, narrow and others are not quantized"),
     Fix(
         "strided-norm", "quantizing a view behind a norm of a transposed tensor throws"
     ),
     Fix("float64-and-constants", "constant pow, masks and float64 stay on the CPU"),
+    Fix("int-to-float-cast", "an integer that is quantized splits the graph"),
     Fix("int64-arithmetic", "int64 arithmetic stays on the CPU"),
     Fix("int64-extremum", "max and min of int64 along a dimension stay on the CPU"),
     Fix(

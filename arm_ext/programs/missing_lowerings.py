@@ -52,6 +52,15 @@ CAST = Gap(
     0, "float-to-int-cast", "a cast to int8 or int16 rounds", fix="float-to-int-cast"
 )
 NEG = Gap(0, "neg-scale", "a quantized neg is scaled wrong", fix="neg-scale")
+VIEWS = Gap(
+    0, "views-and-joins", "hstack, mT and others are in float", fix="views-and-joins"
+)
+INT_CAST = Gap(
+    0,
+    "int-to-float-cast",
+    "an integer that is quantized splits the graph",
+    fix="int-to-float-cast",
+)
 EXACT = Expected(tolerance=0.0, steps=0.0)
 INT64_OUTPUT = replace(EXACT, cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
@@ -306,3 +315,33 @@ def negated_beside_cat():
     """A rotation by half a turn beside a cat, as a cache takes it."""
     model = Model(lambda m, x, y: (-x, torch.cat([x, y])))
     return model, (torch.rand(2, 8) - 0.9, 20 * torch.rand(2, 8))
+
+
+@VIEWS.program("vgf-int", "ethos-u85-256", U55, expected=EXACT)
+def features_joined():
+    """Features of two cameras, put side by side."""
+
+    def forward(m, x, y):
+        return torch.hstack([m.layers[0](x), m.layers[0](y)]).mT * 0.5
+
+    layer = torch.nn.Linear(8, 8)
+    return Model(forward, layer), (torch.randn(2, 4, 8), torch.randn(2, 4, 8))
+
+
+@INT_CAST.program("vgf-int", "ethos-u85-256")
+def rotary_positions():
+    """The sines of positions of what is present, as in a rotary embedding."""
+
+    def forward(m, present, x):
+        positions = torch.cumsum(present, dim=1) - 1
+        frequencies = 10000.0 ** (-torch.arange(4) / 4)
+        return x * torch.sin(positions.float()[..., None] * frequencies)
+
+    return Model(forward), (torch.arange(6)[None] != 4, torch.randn(1, 6, 4))
+
+
+@INT_CAST.program("vgf-int", "ethos-u85-256", U55, expected=EXACT)
+def camera_image():
+    """The bytes of an image to what a network takes."""
+    image = torch.randint(0, 256, (1, 3, 8, 8), dtype=torch.uint8)
+    return Model(lambda m, x: (x.float() / 255.0 - 0.5) * 2), (image,)
