@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from arm_ext.fixes._reject_reasons import reasons_of, reject_reasons
-from arm_ext.partitioner.source import Source, source_of
+from arm_ext.fixes._reject_reasons import line_of, reasons_of, reject_reasons
+from arm_ext.partitioner.source import Source
 from arm_ext.verify import exported_program_of
 from torch.fx import GraphModule, Node
 
@@ -84,7 +84,7 @@ def coverage(program: Any, method: str = "forward") -> Coverage:
 
 def left_op(node: Node) -> LeftOp:
     """Return what is known about a node that is left on the CPU."""
-    return LeftOp(node.name, op_name(node), reasons_of(node), source_of(node))
+    return LeftOp(node.name, op_name(node), reasons_of(node), line_of(node))
 
 
 def op_name(node: Node) -> str:

@@ -24,10 +24,9 @@ class Float64Check(ReasonedCheck):
         if node.op != "call_function" or not has_float64(node):
             return None
         return (
-            "TOSA has no float64; float32 takes its place only where that gives the "
-            f"same digits, and where the partitioner takes it so: {_why_other(node)}. "
-            "If these digits do not matter, cast to float32 in front of it; a "
-            "delegate then computes it"
+            "TOSA has no float64, and float32 would not give the same digits: "
+            f"{_why_other(node)}. If they do not matter, cast to float32 in front of "
+            "it; a delegate then computes it"
         )
 
 

@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from arm_ext.lowering.delegation_tags import TAG
 from arm_ext.partitioner.source import source_of
 from torch.export import ExportedProgram
 from torch.fx import Node
+
+# Some reasons hold the whole schema of an op; its name says as much.
+_SCHEMA = re.compile(r"<EdgeOpOverload: (\S+)>: schema = .*? -> (?:Tensor|\([^)]*\))")
+
+
+def without_schema(reason: str) -> str:
+    """Return a reason that names an op where it had the op's schema."""
+    return _SCHEMA.sub(r"\1", reason)
 
 
 def reject_report(

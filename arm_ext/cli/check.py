@@ -21,6 +21,7 @@ from typing import Any
 from arm_ext._engine import installed_versions
 from arm_ext.cli import check_markdown
 from arm_ext.cli.check_markdown import markers
+from arm_ext.partitioner.reject_report import without_schema
 from arm_ext.programs import (
     Case,
     cases,
@@ -337,7 +338,6 @@ def _entry(name: str, text: str) -> Padding:
     return Padding(body, (0, 0, 0, 2))
 
 
-_SCHEMA = re.compile(r"<EdgeOpOverload: (\S+)>: schema = .*? -> (?:Tensor|\([^)]*\))")
 _NOT_LISTED = "Not included in BaseTOSASupportList or a registered tosa_support_check"
 
 
@@ -356,7 +356,7 @@ def _main_reasons(rows: Sequence[Row]) -> list[Padding]:
 
 
 def _main_reason(op: Left) -> str:
-    reasons = [_SCHEMA.sub(r"\1", reason) for reason in op.reasons]
+    reasons = [without_schema(reason) for reason in op.reasons]
     specific = [reason for reason in reasons if reason != _NOT_LISTED]
     first = next(iter(specific or reasons), "no partitioner gave a reason")
     # The name of an input is of use in the graph alone.

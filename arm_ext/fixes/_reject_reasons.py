@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from arm_ext.partitioner.reject_words import in_words
+from arm_ext.partitioner.source import Source, source_of
 from arm_ext.patcher import Patcher
 from torch.fx import Node
 from torch.fx.passes.operator_support import create_op_support, OperatorSupportBase
 
 _META_KEY = "arm_ext.reject_reasons"
+_LINE_KEY = "arm_ext.reject_line"
 _CHAINED_IN = (
     "executorch.backends.arm.operator_support.tosa_supported_operators",
     "arm_ext.fixes._support",
@@ -25,6 +28,16 @@ _CHAINED_IN = (
 def reasons_of(node: Node) -> tuple[str, ...]:
     """Return what :func:`reject_reasons` kept for a node, in the order of checks."""
     return node.meta.get(_META_KEY, ())
+
+
+def line_of(node: Node) -> Source | None:
+    """Return the line of the model that a node comes from.
+
+    What :func:`reject_reasons` kept is better: it saw what reads the node, which is
+    in a delegate later.
+
+    """
+    return node.meta.get(_LINE_KEY) or source_of(node)
 
 
 @contextmanager
@@ -56,7 +69,8 @@ def _observe(patcher: Patcher) -> None:
 
     def report_reject(wrapped: Any, reporter: Any, args: tuple, kwargs: dict) -> None:
         node, reason = _node_and_reason(*args, **kwargs)
-        rejects.setdefault(reporter, {}).setdefault(node, []).append(reason)
+        reasons = rejects.setdefault(reporter, {}).setdefault(node, [])
+        reasons.append(in_words(node, reason))
         wrapped(node, reason)
 
     def tag_module(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -65,6 +79,7 @@ def _observe(patcher: Patcher) -> None:
         for node, reasons in rejects.get(_reporter(*args, **kwargs), {}).items():
             known = node.meta.get(_META_KEY, ())
             node.meta[_META_KEY] = tuple(dict.fromkeys((*known, *reasons)))
+            node.meta[_LINE_KEY] = source_of(node)
         return tags
 
     patcher.wrap(

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,8 +28,6 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-# Some reasons hold the whole schema of an op; its name says as much.
-_SCHEMA = re.compile(r"<EdgeOpOverload: ([\w.]+)>: schema = .*? -> \(?\w+[^ .]*")
 _CALL = torch.ops.higher_order.executorch_call_delegate
 
 
@@ -154,9 +151,8 @@ def _delegate(name: str, module: LoweredBackendModule, target: Target) -> Delega
 
 def _cpu_op(left: LeftOp, target: Target, fixed: list) -> CpuOp:
     source = None if left.source is None else str(left.source)
-    reasons = tuple(_SCHEMA.sub(r"\1", reason) for reason in left.reasons)
-    todo = remedies(left.op, reasons, target, fixed)
-    return CpuOp(left.node, left.op, reasons, todo, source)
+    todo = remedies(left.op, left.reasons, target, fixed)
+    return CpuOp(left.node, left.op, left.reasons, todo, source)
 
 
 def _partition(calls: Sequence[Node]) -> dict[Node, int]:
