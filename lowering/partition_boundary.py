@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
 from arm_ext.lowering.delegation_tags import TAG
+from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Node
@@ -19,6 +20,8 @@ from torch.fx import GraphModule, Node
 _FULL_LIKE = exir_ops.edge.aten.full_like.default
 _FULL = exir_ops.edge.aten.full.default
 _COPY = exir_ops.edge.aten.copy.default
+# Backends whose delegates have no input of which nothing but the shape is read.
+_BACKENDS = ("TOSABackend", "VgfBackend", "EthosUBackend")
 
 
 def forget_constant_inputs(partition: GraphModule) -> None:
@@ -62,7 +65,9 @@ def unwrap_symbol(partition: GraphModule, call: Node) -> None:
     call.replace_all_uses_with(item, delete_user_cb=lambda user: user is not item)
 
 
-def drop_unread_inputs(module: GraphModule, tags: Iterable[str]) -> None:
+def drop_unread_inputs(
+    module: GraphModule, specs: Mapping[str, DelegationSpec]
+) -> None:
     """Take away the inputs of which a partition reads the shape alone.
 
     The backend leaves them out of its graph, and the runtime counts the arguments:
@@ -78,9 +83,10 @@ def drop_unread_inputs(module: GraphModule, tags: Iterable[str]) -> None:
 
     Args:
         module (GraphModule): A graph whose nodes have the tags of their partitions.
-        tags (Iterable[str]): The partitions to look at.
+        specs (Mapping): The partitions' tags, and how each is delegated.
 
     """
+    tags = [tag for tag, spec in specs.items() if spec.backend_id in _BACKENDS]
     modified = [_read_no_shapes(module, tag) for tag in tags]
     if any(modified):
         module.graph.eliminate_dead_code()

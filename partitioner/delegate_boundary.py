@@ -7,7 +7,7 @@
 A value that the program quantizes is int8 in the TOSA graph as soon as it is made.
 A partition that ends between the value and its quantize declares float32 and hands
 out int8 codes, and the runtime reads the codes as floats.
-:func:`quantize_where_made` mends the partitions; :func:`check_boundary` compares a
+:func:`mend_boundaries` mends the partitions; :func:`check_boundary` compares a
 delegate's declared inputs and outputs with its TOSA graph and names the tensor that
 differs.
 
@@ -19,16 +19,38 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-from arm_ext.lowering.delegation_tags import TAG
+from arm_ext.lowering.delegation_tags import TAG, tags_of
 from executorch.backends.arm.constants import Q_OPS
 from executorch.backends.arm.tosa.mapping import map_dtype, UNSUPPORTED_DTYPES
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
-from torch.fx import Node
+from torch.fx import Graph, Node
 from tosa.DType import DType
 from tosa.TosaGraph import TosaGraph
 
 _NAMES = {v: k for k, v in vars(DType).items() if isinstance(v, int)}
+
+
+def mend_boundaries(
+    graph: Graph,
+    is_supported: Callable[[Node], bool],
+    reject: Callable[[Node, str], None],
+) -> set[str]:
+    """Have the partitions of an integer target hand out what TOSA has.
+
+    Args:
+        graph (Graph): A tagged graph; its tags are changed.
+        is_supported (Callable): Whether the partitioner takes a node.
+        reject (Callable): Is told of each node that is left out, and why.
+
+    Returns:
+        set[str]: The tags that no node has any more.
+
+    """
+    before = tags_of(graph.nodes)
+    quantize_where_made(graph.nodes, is_supported)
+    leave_int64_outside(graph.nodes, reject)
+    return before - tags_of(graph.nodes)
 
 
 def quantize_where_made(

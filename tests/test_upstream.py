@@ -4,6 +4,7 @@
 # LICENSE file in the root directory of this source tree.
 """Fixes written into the tree of the installed wheel work there without arm_ext."""
 
+import filecmp
 import importlib.util
 import json
 import os
@@ -21,39 +22,54 @@ from arm_ext.upstream.changes import CHANGES, REFUSED, why_not
 WHEEL = Path(importlib.util.find_spec("executorch").submodule_search_locations[0])
 ARM = "backends/arm"
 
-# Runs pytest on copied backends, with no arm_ext to be imported. All but the backend
-# is imported once, in the parent of one process for each tree.
+# What a change may write to, and a copy of the wheel has as files of its own.
+WRITTEN = (ARM, "devtools", "exir")
+
+# Runs pytest on copies of the wheel, with no arm_ext to be imported. What a copy does
+# not change is imported once, in the parent of one process for each of them.
 ALONE = """
-import json, os, sys
+import importlib, json, os, sys
 sys.modules["arm_ext"] = None
-import pytest, torch
-from executorch import backends, exir
+import executorch, pytest, torch
 from torchao.quantization.pt2e import quantize_pt2e
-assert "executorch.backends.arm" not in sys.modules
-options = ["-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider", "-q", "-rA"]
-for root, tests, log in json.load(sys.stdin):
+options = ["-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider", "-q", "-p", "no:logging"]
+
+def run(root, tests, log):
     if os.fork() == 0:
         for stream in (1, 2):
             os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-        backends.__path__ = [root + "/backends"]
+        executorch.__path__ = [root]
+        if backends := sys.modules.get("executorch.backends"):
+            backends.__path__ = [root + "/backends"]
         os.chdir(root + "/backends/arm/test")
-        import executorch.backends.arm
-        assert executorch.backends.arm.__path__[0].startswith(root)
+        arm = importlib.import_module("executorch.backends.arm")
+        assert arm.__path__[0].startswith(root)
         status = pytest.main([*options, *tests])
         sys.stdout.flush()
         os._exit(status)
     os.wait()
+
+with_their_exir, others = json.load(sys.stdin)
+assert "executorch.exir" not in sys.modules
+for job in with_their_exir:
+    run(*job)
+from executorch import exir
+assert "executorch.backends.arm" not in sys.modules
+for job in others:
+    run(*job)
 """
 
 
 def copy_of_the_wheel(folder):
-    """An executorch with an Arm backend of its own; all else is the wheel's."""
+    """An executorch with files of its own where changes go; all else is the wheel's."""
     root = folder / "executorch"
     (root / "backends").mkdir(parents=True)
     for source in (*WHEEL.iterdir(), *(WHEEL / "backends").iterdir()):
-        if source.name not in ("backends", "arm", "__pycache__"):
-            (root / source.relative_to(WHEEL)).symlink_to(source)
-    shutil.copytree(WHEEL / ARM, root / ARM)  # with what is compiled of it
+        path = source.relative_to(WHEEL)
+        if path.name != "__pycache__" and str(path) not in ("backends", *WRITTEN):
+            (root / path).symlink_to(source)
+    for path in WRITTEN:
+        shutil.copytree(WHEEL / path, root / path)  # with what is compiled of it
     return root
 
 
@@ -62,18 +78,28 @@ def checkout(tmp_path):
     return copy_of_the_wheel(tmp_path)
 
 
+def changes_exir(checkout):
+    exir = checkout / "exir"
+    compared = (
+        filecmp.cmp(file, WHEEL / file.relative_to(checkout))
+        for file in exir.rglob("*.py")
+    )
+    return not all(compared)
+
+
 def run(jobs):
     """Run the tests of each checkout; return what pytest said of each."""
     logs = [c.parent / f"log{number}" for number, (c, _) in enumerate(jobs)]
-    work = [
-        (str(checkout), tests, str(log)) for (checkout, tests), log in zip(jobs, logs)
-    ]
+    with_their_exir, others = [], []
+    for (checkout, tests), log in zip(jobs, logs):
+        work = with_their_exir if changes_exir(checkout) else others
+        work.append((str(checkout), tests, str(log)))
     # Vela lies beside the interpreter.
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
     subprocess.run(
         [sys.executable, "-c", ALONE],
         env={"PATH": path, "OMP_NUM_THREADS": "1"},
-        input=json.dumps(work),
+        input=json.dumps((with_their_exir, others)),
         text=True,
         check=True,
     )
@@ -116,6 +142,8 @@ ADDED = {
     "guards-module": ["quantizer/test_guards.py"],
     "unquantized-model": ["misc/test_unquantized_warning.py"],
     "spec-drops-dtype": ["misc/test_extension_warning.py"],
+    "ethosu-sram": ["misc/test_sram_warning.py"],
+    "delegate-boundary": ["misc/test_delegate_boundary.py"],
 }
 # What Vela compiles with all together; upstream's pipeline then calls the simulator,
 # and expects to fail where there is none. The pipelines of Vulkan need a runner too.
@@ -139,9 +167,17 @@ def added():
     return [test if "/" in test else f"ops/{test}" for test in tests]
 
 
+def all_changes():
+    tree = Checkout(WHEEL)
+    for change in CHANGES.values():
+        change.apply(tree)
+    return tree.changed
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """What the tests say of each fix alone, and of all together."""
+    assert all(path.startswith(WRITTEN) for path in all_changes())
     jobs = []
     for fix, tests in ADDED.items():
         checkout = copy_of_the_wheel(tmp_path_factory.mktemp(fix))
@@ -177,10 +213,7 @@ def test_files_are_those_that_the_plugin_runs(checkout):
 
 
 def test_nothing_of_ours_is_imported():
-    tree = Checkout(WHEEL)
-    for change in CHANGES.values():
-        change.apply(tree)
-    assert [p for p, text in tree.changed.items() if "arm_ext." in text] == []
+    assert [p for p, text in all_changes().items() if "arm_ext." in text] == []
 
 
 # What is refused

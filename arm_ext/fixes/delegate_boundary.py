@@ -29,18 +29,14 @@ from __future__ import annotations
 from typing import Any
 
 from arm_ext import fix
-from arm_ext.lowering.delegation_tags import tags_of
 from arm_ext.lowering.partition_boundary import drop_unread_inputs
 from arm_ext.partitioner.delegate_boundary import (
     check_boundary,
     declared_boundary,
-    leave_int64_outside,
-    quantize_where_made,
+    mend_boundaries,
 )
 from arm_ext.patcher import Patcher
 from executorch.exir.backend.utils import WhyNoPartitionReporter
-
-_BACKENDS = ("TOSABackend", "VgfBackend", "EthosUBackend")
 
 
 def needs(installed: fix.Installed) -> fix.Need:
@@ -87,20 +83,17 @@ def _mend_boundaries(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> 
     if not instance.tosa_spec.support_integer():
         return tags
     module, program, reporter, *_ = args
-    nodes = module.graph.nodes
     support = instance._create_operator_support(program, WhyNoPartitionReporter())
-    before = tags_of(nodes)
-    quantize_where_made(nodes, lambda node: support.is_node_supported({}, node))
-    leave_int64_outside(nodes, reporter.report_reject)
-    return tags - (before - tags_of(nodes))
+    return tags - mend_boundaries(
+        module.graph,
+        lambda node: support.is_node_supported({}, node),
+        reporter.report_reject,
+    )
 
 
 def _cut_partitions(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     module, result, *_ = args
-    specs = result.partition_tags.items()
-    drop_unread_inputs(
-        module, [tag for tag, spec in specs if spec.backend_id in _BACKENDS]
-    )
+    drop_unread_inputs(module, result.partition_tags)
     return wrapped(*args, **kwargs)
 
 

@@ -27,6 +27,12 @@ FOLDERS = {
     "quantizer": f"{ARM}/quantizer",
     "lowering": f"{ARM}/common",
 }
+# Files of ours that go elsewhere than the others of their folder.
+ELSEWHERE = {
+    "lowering/delegation_tags.py": "exir/backend",
+    "lowering/partition_boundary.py": "exir/backend",
+    "partitioner/delegate_boundary.py": f"{ARM}/tosa",
+}
 _PASSES = f"{ARM}/_passes/__init__.py"
 _MANAGER = f"{ARM}/_passes/arm_pass_manager.py"
 
@@ -81,7 +87,7 @@ class Hunk:
     """Lines put beside one line of a file, or in its place.
 
     Attributes:
-        path (str): The file, from ``backends/arm``.
+        path (str): The file, from the folder that holds ``backends``.
         anchor (str): Text that occurs once in the file; lines are added whole.
         added (str): The new lines.
         before (bool): Whether they go in front of the anchor, not behind it.
@@ -102,24 +108,23 @@ class Hunk:
     shared: bool = False
 
     def apply(self, checkout: Checkout) -> None:
-        path = f"{ARM}/{self.path}"
-        text = checkout.read(path)
+        text = checkout.read(self.path)
         if text is None and self.optional:
             return
         if text is None:
-            raise Refused(f"{path}: there is no such file")
+            raise Refused(f"{self.path}: there is no such file")
         anchor = self.other if self.other and self.other in text else self.anchor
         new = self._beside(anchor)
         if new in text and self.shared:
             return
         if new in text:
-            raise Refused(f"{path}: has {self.added.strip()!r} already")
+            raise Refused(f"{self.path}: has {self.added.strip()!r} already")
         if text.count(anchor) != 1:
             raise Refused(
-                f"{path}: {anchor.strip()!r} is there {text.count(anchor)} times, and "
+                f"{self.path}: {anchor.strip()!r} is there {text.count(anchor)} times, and "
                 "once in the trees that this change fits"
             )
-        checkout.changed[path] = text.replace(anchor, new)
+        checkout.changed[self.path] = text.replace(anchor, new)
 
     def _beside(self, anchor: str) -> str:
         if self.instead:
@@ -159,7 +164,7 @@ class Pass:
         )
         anchor = lines[0] if lines else neighbour
         Hunk(
-            "_passes/arm_pass_manager.py",
+            _MANAGER,
             anchor,
             anchor.replace(neighbour, self.call),
             before=bool(self.before),
@@ -234,7 +239,7 @@ class Change:
         for source in sources:
             folder, name = source.split("/")
             text = (importlib.resources.files(f"arm_ext.{folder}") / name).read_text()
-            yield f"{FOLDERS[folder]}/{name}", _renamed(text)
+            yield _place(source), _renamed(text)
         tests = importlib.resources.files("arm_ext.upstream") / "tests"
         for test in self.tests:
             folder, _, name = test.rpartition("/")
@@ -245,9 +250,17 @@ class Change:
         return f"Arm backend: {self.title}\n\n{self.body}"
 
 
+def _place(source: str) -> str:
+    """Return where a file of ours goes."""
+    folder, name = source.split("/")
+    return f"{ELSEWHERE.get(source, FOLDERS[folder])}/{name}"
+
+
 def _renamed(source: str) -> str:
     """Return a source of ours with the modules that it imports under their names."""
-    for ours, theirs in FOLDERS.items():
-        package = "executorch." + theirs.replace("/", ".")
-        source = source.replace(f"from arm_ext.{ours}.", f"from {package}.")
-    return source
+
+    def theirs(match: re.Match) -> str:
+        module = _place(f"{match[1]}/{match[2]}.py").removesuffix(".py")
+        return f"from executorch.{module.replace('/', '.')} import"
+
+    return re.sub(r"from arm_ext\.(\w+)\.(\w+) import", theirs, source)

@@ -5,16 +5,16 @@
 """Each fix as a change to executorch, or the reason why it is none."""
 
 from arm_ext.fix import Fix
-from arm_ext.upstream.change import Change, Hunk, Pass
+from arm_ext.upstream.change import ARM, Change, Hunk, Pass
+from arm_ext.upstream.lowering_changes import LOWERING_CHANGES, PARTITIONER
 
-_ANNOTATOR = "quantizer/quantization_annotator.py"
-_QUANTIZER = "quantizer/quantizer_support.py"
-_LISTS = "operator_support/tosa_profile_supported_op_lists.py"
-_CHECKS = "operator_support/tosa_supported_operators.py"
-_TABLES = "_passes/insert_table_ops.py"
-_PARTITIONER = "tosa/partitioner.py"
-_TOSA_QUANTIZER = "quantizer/arm_quantizer.py"
-_BUCK = "quantizer/BUCK"
+_ANNOTATOR = f"{ARM}/quantizer/quantization_annotator.py"
+_QUANTIZER = f"{ARM}/quantizer/quantizer_support.py"
+_LISTS = f"{ARM}/operator_support/tosa_profile_supported_op_lists.py"
+_CHECKS = f"{ARM}/operator_support/tosa_supported_operators.py"
+_TABLES = f"{ARM}/_passes/insert_table_ops.py"
+_TOSA_QUANTIZER = f"{ARM}/quantizer/arm_quantizer.py"
+_BUCK = f"{ARM}/quantizer/BUCK"
 
 
 def _accept(*ops: str) -> tuple[Hunk, ...]:
@@ -89,23 +89,6 @@ def _before_annotation(*statements: str) -> Hunk:
     )
 
 
-def _warn(module: str, function: str) -> Hunk:
-    """Warn of what partition() did; our module imports the partitioner itself."""
-    return Hunk(
-        _PARTITIONER,
-        "        tag_constant_data(exported_program)\n",
-        f"        from executorch.backends.arm.operator_support.{module} import (\n"
-        f"            {function},\n"
-        "        )\n\n"
-        f"        if (message := {function}(self, exported_program)) is not None:\n"
-        "            warnings.warn(str(message), stacklevel=2)\n",
-    )
-
-
-_IMPORT_WARNINGS = Hunk(
-    _PARTITIONER, "import operator\n", "import warnings\n", shared=True
-)
-
 MISH = Change(
     title="Lower mish in one delegate",
     body="""\
@@ -139,12 +122,12 @@ in exp(x), without a cancellation where TOSA TANH underflows.
             "    torch.ops.aten.mish.default,\n    torch.ops.aten.mish_.default,\n",
         ),
         Hunk(
-            _PARTITIONER,
+            PARTITIONER,
             "        ops_to_not_decompose_if_quant_op = {\n",
             "            torch.ops.aten.mish.default,\n",
         ),
         Hunk(
-            _PARTITIONER,
+            PARTITIONER,
             "        ops_to_not_decompose_if_fp = {\n            "
             "torch.ops.aten.celu.default,\n",
             "            torch.ops.aten.mish.default,\n",
@@ -308,7 +291,7 @@ TRANSPOSE_CONV2D of half precision accumulates in FP32, as CONV2D does.
     ),
     hunks=(
         Hunk(
-            "_passes/arm_pass_manager.py",
+            f"{ARM}/_passes/arm_pass_manager.py",
             "            return GraphModulePassManager(self.passes)(graph_module)"
             ".graph_module\n",
             _ANNOTATED,
@@ -316,36 +299,36 @@ TRANSPOSE_CONV2D of half precision accumulates in FP32, as CONV2D does.
             other="            return self._transform_graph_module(graph_module)\n",
         ),
         Hunk(
-            "quantizer/arm_quantizer.py",
+            f"{ARM}/quantizer/arm_quantizer.py",
             "from executorch.backends.arm.quantizer.quantizer_support import (\n",
             "from executorch.backends.arm.quantizer.conv_transpose import PATTERNS\n",
             before=True,
         ),
         Hunk(
-            "quantizer/arm_quantizer.py",
+            f"{ARM}/quantizer/arm_quantizer.py",
             "logger = logging.getLogger(__name__)\n",
             "\nTOSA_QUANTIZER_SUPPORT_DICT.update(PATTERNS)\n",
         ),
         Hunk(
-            "quantizer/arm_quantizer_utils.py",
+            f"{ARM}/quantizer/arm_quantizer_utils.py",
             "    PARAMETER_TARGETS = {\n",
             "        torch.ops.aten.conv_transpose1d.default,\n",
         ),
         Hunk(
-            "operator_support/convolution_support.py",
+            f"{ARM}/operator_support/convolution_support.py",
             "from executorch.backends.arm.tosa import TosaSpecification\n",
             "from executorch.backends.arm.operator_support.transposed_conv_check import "
             "(\n    needs_rewrite,\n)\n",
             before=True,
         ),
         Hunk(
-            "operator_support/convolution_support.py",
+            f"{ARM}/operator_support/convolution_support.py",
             "        transposed, output_padding, groups = self._get_conv_params(node)\n",
             "        if needs_rewrite(node, tosa_spec):\n            return True\n",
             before=True,
         ),
         Hunk(
-            "operators/op_tosa_transpose_conv2d.py",
+            f"{ARM}/operators/op_tosa_transpose_conv2d.py",
             "        acc_type = output.dtype\n",
             "        if acc_type in (ts.DType.BF16, ts.DType.FP16):\n"
             "            acc_type = ts.DType.FP32\n",
@@ -587,35 +570,6 @@ that they reach the converted module.
     tests=("quantizer/test_guards.py",),
 )
 
-UNQUANTIZED_MODEL = Change(
-    title="Warn of a float model for an integer target",
-    body="""\
-A model that was not quantized lowered for Ethos-U to no delegate at all, and
-nothing said so. partition() now warns, with the calls that quantize. What is
-delegated does not change.
-""",
-    sources=("lowering/delegation_tags.py", "partitioner/unquantized.py"),
-    hunks=(_IMPORT_WARNINGS, _warn("unquantized", "unquantized")),
-    tests=("misc/test_unquantized_warning.py",),
-)
-
-SPEC_DROPS_DTYPE = Change(
-    title="Warn of ops that an extension of the TOSA spec would take",
-    body="""\
-The default VgfCompileSpec has no bf16: a bf16 model lowered to nothing, and the
-reason was logged below the default level. The same held for fp8, control flow
-and int16. partition() now warns once, with the number of ops, the first of
-them, and the string to pass. What is delegated does not change.
-""",
-    sources=(
-        "lowering/delegation_tags.py",
-        "partitioner/source.py",
-        "partitioner/spec_extensions.py",
-    ),
-    hunks=(_IMPORT_WARNINGS, _warn("spec_extensions", "missing_extensions")),
-    tests=("misc/test_extension_warning.py",),
-)
-
 CHANGES = {
     "mish": MISH,
     "conv-transpose1d": CONV_TRANSPOSE1D,
@@ -630,8 +584,7 @@ CHANGES = {
     "no-grad-regions": NO_GRAD_REGIONS,
     "slice-writes": SLICE_WRITES,
     "guards-module": GUARDS_MODULE,
-    "unquantized-model": UNQUANTIZED_MODEL,
-    "spec-drops-dtype": SPEC_DROPS_DTYPE,
+    **LOWERING_CHANGES,
 }
 
 _BEFORE_PARTITION = (

@@ -181,7 +181,7 @@ def test_shapes_that_tosa_writes_otherwise():
 def test_delegate_with_a_wrong_boundary_is_not_built(monkeypatch):
     """As stock would go on with it."""
     monkeypatch.setattr(
-        "arm_ext.fixes.delegate_boundary.quantize_where_made", lambda *_: None
+        "arm_ext.partitioner.delegate_boundary.quantize_where_made", lambda *_: None
     )
     module = quantize(model(shared_split), (X,), U85)
     wrong = "declares its output .* as torch.float32"
