@@ -143,6 +143,7 @@ ADDED = {
     "unquantized-model": ["misc/test_unquantized_warning.py"],
     "spec-drops-dtype": ["misc/test_extension_warning.py"],
     "ethosu-sram": ["misc/test_sram_warning.py"],
+    "partitioner": ["misc/test_linear_partitioner.py"],
     "delegate-boundary": ["misc/test_delegate_boundary.py"],
 }
 # What Vela compiles with all together; upstream's pipeline then calls the simulator,
@@ -244,7 +245,7 @@ def test_what_is_no_change_says_why(capsys):
     assert set(CHANGES) | set(REFUSED) <= set(names)
     assert not set(CHANGES) & set(REFUSED)
     for fix in TABLE:
-        if fix.name in ("topk", "argmin-argmax", "partitioner"):
+        if fix.name in ("topk", "argmin-argmax", "multimethod"):
             assert write(WHEEL, "--fix", fix.name, "--dry-run") == 1
             assert why_not(fix) in capsys.readouterr().out
     assert write(WHEEL, "--fix", "nothing") == 2

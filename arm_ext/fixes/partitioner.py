@@ -12,7 +12,7 @@ tries all pairs of partitions; each partition then walks the whole graph to
 find its own nodes and again to look for cycles.
 
 Here: ``UnionFindPartitioner`` proposes the same partitions from one walk, and
-:class:`arm_ext.partitioner.arm.Proposal` answers the questions that follow from
+:class:`arm_ext.partitioner.proposal.Proposal` answers the questions that follow from
 each partition's own nodes. Which nodes are supported, tagged and de-tagged is
 decided by the stock code.
 

@@ -32,6 +32,17 @@ ELSEWHERE = {
     "lowering/delegation_tags.py": "exir/backend",
     "lowering/partition_boundary.py": "exir/backend",
     "partitioner/delegate_boundary.py": f"{ARM}/tosa",
+    **{
+        f"partitioner/{module}.py": f"{ARM}/tosa/partitioning"
+        for module in (
+            "__init__",
+            "boundary",
+            "capability",
+            "levels",
+            "proposal",
+            "vertical",
+        )
+    },
 }
 _PASSES = f"{ARM}/_passes/__init__.py"
 _MANAGER = f"{ARM}/_passes/arm_pass_manager.py"
@@ -79,6 +90,7 @@ class Checkout:
     def write(self) -> None:
         """Write the changed files."""
         for path, text in self.changed.items():
+            (self.root / path).parent.mkdir(exist_ok=True)
             (self.root / path).write_text(text)
 
 

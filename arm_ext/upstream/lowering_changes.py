@@ -12,14 +12,17 @@ _VELA = f"{ARM}/arm_vela.py"
 _BACKEND_API = "exir/backend/backend_api.py"
 
 
-def _library(folder: str, name: str, before: str, *dependencies: str) -> Hunk:
+def _library(
+    folder: str, name: str, before: str, *dependencies: str, srcs: str = ""
+) -> Hunk:
     """Make a module a target of Buck, in front of a line of the BUCK file."""
+    srcs = srcs or f'[\n        "{name}.py",\n    ]'
     lines = "".join(f'        "{name}",\n' for name in dependencies)
     return Hunk(
         f"{folder}/BUCK",
         before,
         "fbcode_target(_kind = runtime.python_library,\n"
-        f'    name = "{name}",\n    srcs = [\n        "{name}.py",\n    ],\n'
+        f'    name = "{name}",\n    srcs = {srcs},\n'
         f'    visibility = ["PUBLIC"],\n    deps = [\n{lines}    ],\n)\n\n',
         before=True,
         optional=True,
@@ -135,6 +138,128 @@ compiled does not change.
         ),
     ),
     tests=("misc/test_sram_warning.py",),
+)
+
+_PARTITIONING = "executorch.backends.arm.tosa.partitioning"
+
+
+def _instead(path: str, old: str, new: str) -> Hunk:
+    return Hunk(path, old, new, instead=True)
+
+
+def _of_the_partition(comment: str) -> Hunk:
+    """De-tag among the nodes of one partition, not among those of the graph."""
+    call = f"                # {comment}\n                self._detag_boundary_nodes(\n"
+    return _instead(
+        PARTITIONER,
+        f"{call}                    module,\n",
+        f"{call}                    proposal.tagged(tag),\n",
+    )
+
+
+LINEAR_PARTITIONER = Change(
+    title="Partition in time linear in the graph",
+    body="""\
+With 400 CPU ops on side branches partition() took minutes, and grew with about
+the cube of the graph: CapabilityBasedPartitioner builds the set of everything
+downstream of each node and tries all pairs of partitions, each partition then
+walked the whole graph to find its own nodes and to look for cycles, and the
+table of rejected nodes was laid out for a log record that is dropped.
+
+UnionFindPartitioner proposes the same partitions, with the same ids, from one
+walk; Proposal answers what follows from each partition's own nodes. A partition
+that de-tagging has left with a cycle is cut into the fewest pieces, which are
+valid together. _validate_partition and _find_connected_components, which have
+tests of their own, are not called any more.
+""",
+    sources=tuple(
+        f"partitioner/{module}.py"
+        for module in (
+            "__init__",
+            "boundary",
+            "capability",
+            "levels",
+            "proposal",
+            "vertical",
+        )
+    ),
+    hunks=(
+        Hunk(
+            PARTITIONER,
+            "from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec\n",
+            f"from {_PARTITIONING}.capability import UnionFindPartitioner\n"
+            f"from {_PARTITIONING}.proposal import Proposal\n",
+        ),
+        _instead(
+            PARTITIONER,
+            "partitioner import CapabilityBasedPartitioner, Partition\n",
+            "partitioner import Partition\n",
+        ),
+        _instead(
+            PARTITIONER,
+            "    def _detag_boundary_nodes(\n        self,\n"
+            "        module: GraphModule,\n",
+            "    def _detag_boundary_nodes(\n        self,\n"
+            "        nodes: Sequence[torch.fx.Node],\n",
+        ),
+        _instead(
+            PARTITIONER,
+            "            module: The GraphModule containing the partition.\n",
+            "            nodes: The nodes of the partition, in graph order.\n",
+        ),
+        _instead(
+            PARTITIONER,
+            "        for node in module.graph.nodes:\n"
+            "            if not is_partitioned(node, tag):\n",
+            "        for node in nodes:\n"
+            "            if not is_partitioned(node, tag):\n",
+        ),
+        _instead(
+            PARTITIONER,
+            "        capability_partitioner = CapabilityBasedPartitioner(\n",
+            "        capability_partitioner = UnionFindPartitioner(\n",
+        ),
+        Hunk(
+            PARTITIONER,
+            "        partition_list = capability_partitioner.propose_partitions()\n",
+            "        proposal = Proposal(module, partition_list)\n",
+        ),
+        _of_the_partition(
+            "Detag boundary Q/DQ since we cannot handle them without float support"
+        ),
+        _of_the_partition(
+            "Detag boundary Q/DQ to keep IO quantization outside delegate."
+        ),
+        _instead(
+            PARTITIONER,
+            "not _validate_partition(surviving)",
+            "not proposal.is_valid(surviving)",
+        ),
+        _instead(
+            PARTITIONER,
+            "_find_connected_components(surviving)",
+            "proposal.fewest_pieces(surviving)",
+        ),
+        _instead(
+            PARTITIONER,
+            '        logger.info("\\n" + reporter.get_table_report())\n',
+            "        if logger.isEnabledFor(logging.INFO):\n"
+            '            logger.info("\\n" + reporter.get_table_report())\n',
+        ),
+        _library(
+            f"{ARM}/tosa",
+            "partitioning",
+            _TOSA_PARTITIONER,
+            "//caffe2:torch",
+            srcs='glob(["partitioning/*.py"])',
+        ),
+        _dependency(
+            f"{ARM}/tosa",
+            "//executorch/backends/arm/operator_support:operator_support",
+            ":partitioning",
+        ),
+    ),
+    tests=("misc/test_linear_partitioner.py",),
 )
 
 DELEGATE_BOUNDARY = Change(
@@ -262,5 +387,6 @@ LOWERING_CHANGES = {
     "unquantized-model": UNQUANTIZED_MODEL,
     "spec-drops-dtype": SPEC_DROPS_DTYPE,
     "ethosu-sram": ETHOSU_SRAM,
+    "partitioner": LINEAR_PARTITIONER,
     "delegate-boundary": DELEGATE_BOUNDARY,
 }
