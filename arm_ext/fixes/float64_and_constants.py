@@ -15,6 +15,8 @@ What is done
     same number there: one op that rounds, on values that float32 has.
     ``RewritePowScalarPass`` brings a computed exponent to TOSA's POW. Constants are
     folded before annotation too, and no float64 is annotated: quantizing one throws.
+    ``CastToFloat64BeforeViewsPass`` has an input that float64 is computed from be
+    neither quantized nor viewed in a delegate first.
     A number beside a float64 is made a float64.
 What is refused
     Other float64 arithmetic at run time: a second rounding, or a constant that
@@ -34,7 +36,11 @@ from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.fixes._support import check_first
 from arm_ext.operators import FLOAT, Operator, VGF
 from arm_ext.partitioner.float64_check import Float64Check, has_float64
+from arm_ext.passes.cast_to_float64_before_views_pass import (
+    CastToFloat64BeforeViewsPass,
+)
 from arm_ext.passes.fold_constants_pass import FoldConstantsPass
+from arm_ext.passes.index_sources import is_cast
 from arm_ext.passes.module_constants import ModuleConstants
 from arm_ext.passes.narrow_float64_pass import is_narrowing, NarrowFloat64Pass
 from arm_ext.passes.program_constants import ProgramConstants
@@ -91,6 +97,7 @@ def install(patcher: Patcher) -> None:
     )
     # Annotate.
     run_before_annotation(patcher, lambda: _fold_what_is_not_quantized)
+    run_before_annotation(patcher, lambda: CastToFloat64BeforeViewsPass(tfa_pass=True))
     patcher.wrap(
         "executorch.backends.arm.quantizer.arm_quantizer_utils:"
         "_mark_node_as_quantized",
@@ -136,6 +143,8 @@ def _why_not_quantized(node: Node) -> str | None:
         return "the quantizer does not know pow.Scalar"
     if _leaves_float(node):
         return "what it makes of a float is not quantized"
+    if _is_int_to_float(node):
+        return "an integer that becomes a float is more exact than its quantization"
     return "a float64 is not quantized" if has_float64(node) else None
 
 
@@ -149,21 +158,37 @@ def _leaves_float(node: Node) -> bool:
     return not made and any(read)
 
 
+def _is_int_to_float(node: Node) -> bool:
+    if node.target != torch.ops.aten.to.dtype:
+        return False
+    made, read = (n.meta["val"] for n in (node, node.all_input_nodes[0]))
+    return made.is_floating_point() and not read.is_floating_point()
+
+
 def _annotate_no_float64(
     wrapped: Any, instance: Any, args: tuple, kwargs: dict
 ) -> None:
     node = args[0] if args else kwargs["node"]
-    if has_float64(node):
+    if has_float64(node) or _is_input_of_float64(node):
         wrapped(node, {}, None, False)
     else:
         wrapped(*args, **kwargs)
 
 
+def _is_input_of_float64(node: Node) -> bool:
+    """Whether a program's input is read by float64 alone, with all its digits."""
+    return (
+        node.op == "placeholder"
+        and bool(node.users)
+        and all(has_float64(user) for user in node.users)
+    )
+
+
 def _matches(node: Node) -> bool:
-    """Whether a node is where float64 ends, or where constants begin."""
+    """Whether a node is where float64 begins or ends, or where constants begin."""
     if node.op != "call_function":
         return False
-    if is_pow_scalar(node) or is_narrowing(node):
+    if is_pow_scalar(node) or is_narrowing(node) or is_cast(node, torch.float64):
         return True
     return not node.all_input_nodes and isinstance(node.meta.get("val"), torch.Tensor)
 
@@ -172,4 +197,4 @@ def _rewrite(program: ExportedProgram, why_not: WhyNot) -> bool:
     constants = ProgramConstants(program, "folded_constant")
     changes = NarrowFloat64Pass, FoldConstantsPass, RewritePowScalarPass
     modified = [run_pass(change(why_not, constants), program) for change in changes]
-    return any(modified)
+    return run_pass(CastToFloat64BeforeViewsPass(), program) or any(modified)

@@ -144,6 +144,41 @@ def test_float64_is_not_annotated():
     assert result.error() <= 1 + 1e-6
 
 
+def _time_embedding(linear, time, x):
+    """A timestep as SmolVLA embeds it."""
+    fraction = torch.linspace(0, 1, 8, dtype=torch.float64)
+    frequencies = 2 * math.pi / (4e-3 * (4.0 / 4e-3) ** fraction)
+    angles = frequencies[None, :] * time[:, None]
+    return linear(torch.cat([angles.sin(), angles.cos()], 1).to(x.dtype)) + x
+
+
+@pytest.mark.parametrize("target", [VGF, U85])
+def test_an_input_to_float64_is_neither_viewed_before_nor_quantized(target):
+    torch.manual_seed(0)
+    model = Call(_time_embedding, torch.nn.Linear(16, 4))
+    given = (torch.linspace(0, 1, 32), torch.zeros(32, 4))
+    result = lower_and_run(model, given, target, "int8" if target is U85 else None)
+    assert result.covered.delegates == 1
+    assert set(result.covered.compute_ops) == {
+        "dim_order_ops._to_dim_order_copy.default",
+        *(f"aten.{op}.default" for op in ("unsqueeze_copy", "sin", "cos", "cat")),
+        "aten.mul.Tensor",
+    }
+    # Of a time in 256 steps, the first sine would be any number.
+    accuracy = 3 * result.steps[0] if target is U85 else 1e-6
+    assert (result.got[0] - model(*given)).abs().max() <= accuracy
+
+
+def test_a_view_that_others_read_is_left_in_the_delegate():
+    def model(time, x):
+        viewed = time[:, None]
+        return (viewed.double() * 0.1).sin().float() + viewed * x
+
+    result = lower_and_run(Call(model), (torch.rand(4), X), FP)
+    assert "aten.unsqueeze_copy.default" not in result.covered.compute_ops
+    assert result.error() <= 1e-6
+
+
 def test_a_computed_exponent():
     """Within 5e-6 of eager, relative: TOSA's POW on the reference model."""
     model = Call(lambda x: (torch.pow(2.0, x), 10000**x, torch.pow(0.5, x[0, 0])))

@@ -4,6 +4,8 @@
 # LICENSE file in the root directory of this source tree.
 """An integer that is quantized is read in the delegate, by a RESCALE."""
 
+import math
+
 import arm_ext
 import pytest
 import torch
@@ -123,6 +125,43 @@ def test_read_by_others_too():
     result = lower_and_run(Call(forward), (x(2, 6), x(2, 3)), U85, "int8")
     assert result.covered.delegates == 1 and result.error() <= 1.0
     assert set(result.covered.compute_ops) <= {CAST}
+
+
+def embedding(linear, step, x):
+    """A diffusion policy's timestep, an int64 that comes in."""
+    frequencies = torch.exp(torch.arange(8) * -(math.log(1000) / 7))
+    angles = step.unsqueeze(-1) * frequencies.unsqueeze(0)
+    return linear(torch.cat([angles.sin(), angles.cos()], -1)) + x
+
+
+def test_arithmetic_of_an_integer_and_a_float_is_quantized():
+    torch.manual_seed(0)
+    model, x = Call(embedding, torch.nn.Linear(16, 4)), torch.zeros(100, 4)
+    given = (torch.arange(100), x)
+    distances = []
+    for disable in ([], [FIX]):
+        with arm_ext.patched(disable=disable):
+            result = lower_and_run(model, given, U85, "int8")
+        assert result.error() <= 1.0
+        distances.append((result.got[0] - model(*given)).abs().mean())
+        if not disable:  # the int64 input alone is cast on the CPU
+            assert result.covered.delegates == 1
+            assert result.covered.compute_ops == (CAST,)
+        else:
+            assert result.covered.delegates == 2
+            assert "aten.mul.Tensor" in result.covered.compute_ops
+    # The frequencies are folded in float, not quantized at each op.
+    assert distances[0] <= distances[1]
+
+
+def test_integers_beside_floats_and_numbers():
+    def forward(mask, x):
+        y = x * (x > 0) - mask
+        return y + mask * 0.5, x.argmax(-1)[:, None] / 3
+
+    given = (torch.tensor([[True, False, True]]), x(2, 3))
+    result = lower_and_run(Call(forward), given, U85, "int8")
+    assert result.one_delegate and result.error() <= 1.0
 
 
 def test_other_programs_are_byte_identical():

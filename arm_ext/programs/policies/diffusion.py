@@ -33,7 +33,7 @@ def image_encoder():
 _STEP_IN = Expected(cpu_ops=("dim_order_ops._to_dim_order_copy.default",))
 
 
-@DIFFUSION.program("vgf", "ethos-u85-256", on={"vgf": _STEP_IN})
+@DIFFUSION.program("vgf", "ethos-u85-256", expected=_STEP_IN)
 def denoising_step():
     """One step of the U-Net, its timestep an int64 as the scheduler gives it."""
     diffusion = _lerobot.load(_MODELING)

@@ -7,18 +7,14 @@
 from unittest import mock
 
 import torch
-from arm_ext.programs._program import Expected, Model, Policy
+from arm_ext.programs._program import Model, Policy
 from arm_ext.programs.policies import _lerobot
 from arm_ext.programs.policies._features import features
 
 REWARD = Policy("reward-classifier", "Reward classifier")
 
 
-# The two cameras' features are quantized apart, and Vela joins equal ones only.
-_JOINED = Expected(delegates=2, cpu_ops=("aten.cat.default",))
-
-
-@REWARD.program("vgf", "ethos-u85-256", on={"ethos-u85-256": _JOINED})
+@REWARD.program("vgf", "ethos-u85-256")
 def predict():
     """Images of two cameras to a probability."""
     classifier = _lerobot.load("policies.sac.reward_model.modeling_classifier")

@@ -17,12 +17,13 @@ SMOLVLA = Policy("smolvla", "SmolVLA")
 _MODELING = "policies.smolvla.modeling_smolvla"
 _IMAGE_TOKENS, _WORDS, _WIDTH, _HEAD, _CHUNK = 4, 6, 64, 16, 8
 _PREFIX = _IMAGE_TOKENS + _WORDS + 1  # the state is the last
-_FLOAT64 = ("mul.Tensor", "sin.default", "cos.default", "cat.default")
+_FLOAT64 = (
+    *("unsqueeze_copy.default", "mul.Tensor"),
+    *("sin.default", "cos.default", "cat.default"),
+)
 _CAST = "dim_order_ops._to_dim_order_copy.default"
-# The words come as int64, and an integer target makes no float of a position.
+# The words come as int64.
 _WORDS_IN = Expected(cpu_ops=(_CAST,))
-_POSITION_CASTS = (_CAST,) * 4
-_POSITIONS = Expected(delegates=2, cpu_ops=_POSITION_CASTS)
 # The timestep is embedded in float64, which TOSA has not.
 _EMBEDDING = (_CAST, _CAST, *(f"aten.{op}" for op in _FLOAT64))
 
@@ -34,9 +35,7 @@ def vision():
     return model, (torch.rand(1, 3, 64, 64),)
 
 
-@SMOLVLA.program(
-    "vgf", "ethos-u85-256", on={"vgf": _WORDS_IN, "ethos-u85-256": _POSITIONS}
-)
+@SMOLVLA.program("vgf", "ethos-u85-256", expected=_WORDS_IN)
 def prefill():
     """Image tokens, words and state to the keys and values of each layer."""
     model = _smolvla()
@@ -65,30 +64,13 @@ def prefill():
     return Model(forward, model), (image, words, padding, torch.randn(1, 32))
 
 
-@SMOLVLA.program(
-    "vgf",
-    "ethos-u85-256",
-    on={
-        "vgf": Expected(delegates=2, cpu_ops=_EMBEDDING),
-        "ethos-u85-256": Expected(
-            delegates=2,
-            cpu_ops=(
-                *_EMBEDDING,
-                *_POSITION_CASTS[1:],
-                "aten.unsqueeze_copy.default",
-                "aten.expand_copy.default",
-            ),
-        ),
-    },
-)
+@SMOLVLA.program("vgf", "ethos-u85-256", expected=Expected(cpu_ops=_EMBEDDING))
 def denoising_step():
     """One step of the action expert on the caches of the prefill."""
     return _denoising_step(torch.float32)
 
 
-@SMOLVLA.program(
-    "vgf-bf16", expected=Expected(delegates=2, cpu_ops=_EMBEDDING, tolerance=0.05)
-)
+@SMOLVLA.program("vgf-bf16", expected=Expected(cpu_ops=_EMBEDDING, tolerance=0.05))
 def denoising_step_bf16():
     """The same, with language model and expert in bf16."""
     return _denoising_step(torch.bfloat16)
