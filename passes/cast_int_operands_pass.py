@@ -52,7 +52,7 @@ def _is_promotion(node: Node) -> bool:
     return (
         node.op == "call_function"
         and node.target in CastIntOperandsPass.target_ops
-        and node.meta["val"].dtype == torch.float32
+        and getattr(node.meta.get("val"), "dtype", None) == torch.float32
         and any(map(_is_integer, node.all_input_nodes))
     )
 

@@ -80,7 +80,7 @@ class CastToFloat64BeforeViewsPass(ArmPass):
         if _dtype(node) != torch.float32 or node.op == "placeholder":
             return False
         while node.target in self.views and len(node.users) == 1:
-            node = node.args[0]
+            node = node.all_input_nodes[0]
         return node.op == "placeholder"
 
     # Rewrite.
@@ -89,7 +89,7 @@ class CastToFloat64BeforeViewsPass(ArmPass):
         views: list[Node] = []
         while operand.op != "placeholder":
             views.append(operand)
-            operand = operand.args[0]
+            operand = operand.all_input_nodes[0]
         with node.graph.inserting_before(node):
             moved = _cast(operand, node)
             for view in reversed(views):
@@ -113,7 +113,10 @@ def _cast(source: Node, node: Node) -> Node:
     if isinstance(node.target, OpOverload):
         cast = source.graph.call_function(_aten.to.dtype, (source, torch.float64))
     else:
-        options = {"dtype": torch.float64, "dim_order": list(range(value.dim()))}
+        options: dict[str, Any] = {
+            "dtype": torch.float64,
+            "dim_order": list(range(value.dim())),
+        }
         cast = source.graph.call_function(_to_copy, (source,), options)
     cast.meta = {**node.meta, "val": value.to(torch.float64)}
     return cast
@@ -121,8 +124,8 @@ def _cast(source: Node, node: Node) -> Node:
 
 def _of_float64(view: Node, source: Node) -> Node:
     """Return the same view of the source in float64."""
-    viewed = view.graph.call_function(
-        view.target, (source, *view.args[1:]), dict(view.kwargs)
+    viewed = view.graph.create_node(
+        view.op, view.target, (source, *view.args[1:]), dict(view.kwargs)
     )
     viewed.meta = {**view.meta, "val": view.meta["val"].to(torch.float64)}
     return viewed

@@ -77,7 +77,7 @@ class DecomposeViewsAndJoinsPass(ArmOpTargetedPass):
         _aten.vstack.default,
     )
     # The others are made of other ops by the dispatcher itself.
-    decompositions = get_decompositions(
+    decompositions: Any = get_decompositions(
         [_aten.channel_shuffle.default, _aten.rot90.default]
     )
 

@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 
 from .before_partition_pass import BeforePartitionPass
-from .index_sources import is_call, is_cast
+from .index_sources import argument, is_call, is_cast
 from .integer_ranges import integer_ranges, IntegerRange
 from .program_constants import ProgramConstants
 
@@ -54,7 +54,9 @@ class DequantizeIntCastPass(BeforePartitionPass):
         if not casts:
             return PassResult(graph_module, False)
         ranges = integer_ranges(graph_module, self._known_values)
-        rewritten = [self._rewrite(cast, ranges[cast.args[0]]) for cast in casts]
+        rewritten = [
+            self._rewrite(cast, ranges[cast.all_input_nodes[0]]) for cast in casts
+        ]
         modified = any(rewritten)
         if modified:
             graph_module.recompile()
@@ -65,7 +67,7 @@ class DequantizeIntCastPass(BeforePartitionPass):
     def _is_cast_on_the_cpu(self, node: Node) -> bool:
         return (
             is_cast(node, torch.float32)
-            and node.args[0].meta["val"].dtype in (*_INTEGERS, torch.bool)
+            and node.all_input_nodes[0].meta["val"].dtype in (*_INTEGERS, torch.bool)
             and any(is_call(user, (_quantize,)) for user in node.users)
             and self._why_not(node) is not None
         )
@@ -78,7 +80,7 @@ class DequantizeIntCastPass(BeforePartitionPass):
 
     def _is_rescaled(self, quantize: Node, values: IntegerRange) -> bool:
         """Whether a RESCALE takes the values, and a delegate what it makes."""
-        _, exponent = math.frexp(1.0 / quantize.args[1])
+        _, exponent = math.frexp(1.0 / float(argument(quantize, "scale")))
         limit = 2 ** (30 - exponent) if exponent <= 29 else 0
         readers = [r for dequantize in quantize.users for r in dequantize.users]
         return max(-values.lo, values.hi) < limit and any(
@@ -105,7 +107,7 @@ class DequantizeIntCastPass(BeforePartitionPass):
 
     def _integer_of(self, cast: Node) -> Node | None:
         """Return what is cast, as int8 if it is a bool; None if that is refused."""
-        source = cast.args[0]
+        (source,) = cast.all_input_nodes
         if source.meta["val"].dtype != torch.bool:
             return source
         with cast.graph.inserting_before(cast):

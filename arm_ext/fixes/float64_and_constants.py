@@ -161,8 +161,9 @@ def _leaves_float(node: Node) -> bool:
 def _is_int_to_float(node: Node) -> bool:
     if node.target != torch.ops.aten.to.dtype:
         return False
-    made, read = (n.meta["val"] for n in (node, node.all_input_nodes[0]))
-    return made.is_floating_point() and not read.is_floating_point()
+    values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    floats = [isinstance(v, torch.Tensor) and v.is_floating_point() for v in values]
+    return floats == [True, False]
 
 
 def _annotate_no_float64(
