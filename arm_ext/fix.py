@@ -121,6 +121,7 @@ TABLE = (
     Fix("float-to-int-cast", "a cast to int8 rounds, where PyTorch truncates"),
     Fix("float-accuracy", "asinh, log1p, log_softmax and round go wrong in float"),
     Fix("neg-scale", "a quantized neg beside cat is scaled wrong"),
+    Fix("duplicate-qparams", "equal ops that are quantized apart become one"),
     Fix("spec-drops-dtype", "the TOSA spec drops a dtype in silence"),
     Fix("reject-report", "why an op stays on the CPU is said nowhere"),
     Fix("delegation-share", "the delegation summary has no percentage"),

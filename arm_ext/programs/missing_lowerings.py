@@ -52,6 +52,9 @@ CAST = Gap(
     0, "float-to-int-cast", "a cast to int8 or int16 rounds", fix="float-to-int-cast"
 )
 NEG = Gap(0, "neg-scale", "a quantized neg is scaled wrong", fix="neg-scale")
+DUPLICATES = Gap(
+    0, "duplicate-qparams", "equal ops lose their scale", fix="duplicate-qparams"
+)
 VIEWS = Gap(
     0, "views-and-joins", "hstack, mT and others are in float", fix="views-and-joins"
 )
@@ -345,3 +348,10 @@ def camera_image():
     """The bytes of an image to what a network takes."""
     image = torch.randint(0, 256, (1, 3, 8, 8), dtype=torch.uint8)
     return Model(lambda m, x: (x.float() / 255.0 - 0.5) * 2), (image,)
+
+
+@DUPLICATES.program("vgf-int", "ethos-u85-256", U55)
+def doubled_twice():
+    """A sum beside a cat, and the same sum with a scale of its own."""
+    model = Model(lambda m, x, y: (torch.cat([x, y + y]), (y + y) * 0.5))
+    return model, (100 * torch.rand(2, 8), torch.rand(2, 8))
