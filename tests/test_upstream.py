@@ -79,12 +79,12 @@ def checkout(tmp_path):
 
 
 def changes_exir(checkout):
-    exir = checkout / "exir"
-    compared = (
-        filecmp.cmp(file, WHEEL / file.relative_to(checkout))
-        for file in exir.rglob("*.py")
-    )
-    return not all(compared)
+    """Whether a copy has files of exir that the wheel has not, or has otherwise."""
+    for file in (checkout / "exir").rglob("*.py"):
+        theirs = WHEEL / file.relative_to(checkout)
+        if not theirs.is_file() or not filecmp.cmp(file, theirs):
+            return True
+    return False
 
 
 def run(jobs):
@@ -271,9 +271,10 @@ def test_a_branch_and_a_commit_for_each_fix(tmp_path):
         assert run.returncode == 0
         return run.stdout
 
-    shutil.copytree(
-        WHEEL / ARM, tmp_path / ARM, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    for path in WRITTEN:
+        shutil.copytree(
+            WHEEL / path, tmp_path / path, ignore=shutil.ignore_patterns("__pycache__")
+        )
     git("init", "-q", "-b", "main")
     git("config", "user.name", "A")
     git("config", "user.email", "a@b.c")

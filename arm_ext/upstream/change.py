@@ -90,8 +90,9 @@ class Checkout:
     def write(self) -> None:
         """Write the changed files."""
         for path, text in self.changed.items():
-            (self.root / path).parent.mkdir(exist_ok=True)
-            (self.root / path).write_text(text)
+            file = self.root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
 
 
 @dataclass(frozen=True)
