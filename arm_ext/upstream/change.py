@@ -256,7 +256,8 @@ class Change:
         tests = importlib.resources.files("arm_ext.upstream") / "tests"
         for test in self.tests:
             folder, _, name = test.rpartition("/")
-            yield f"{ARM}/test/{folder or 'ops'}/{name}", (tests / name).read_text()
+            text = (tests / name).read_text()
+            yield f"{ARM}/test/{folder or 'ops'}/{name}", _renamed(text)
 
     @property
     def message(self) -> str:

@@ -8,9 +8,9 @@ from typing import List, Set, Tuple
 
 import pytest
 import torch
+from arm_ext.partitioner.capability import UnionFindPartitioner
+from arm_ext.partitioner.proposal import Proposal
 from executorch.backends.arm.tosa.partitioner import _validate_partition
-from executorch.backends.arm.tosa.partitioning.capability import UnionFindPartitioner
-from executorch.backends.arm.tosa.partitioning.proposal import Proposal
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 from torch.fx.passes.operator_support import create_op_support
