@@ -119,7 +119,8 @@ class _Applied:
         patcher = Patcher()
         try:
             module = fix.load()
-            need = module.needs(installed)
+            needs = getattr(module, "needs", None)
+            need = needs(installed) if needs else Need(State.APPLIED)
             if need.state is State.APPLIED:
                 module.install(patcher)
         except (SymbolMismatch, ImportError, AttributeError) as error:

@@ -6,11 +6,12 @@
 
 A fix is one module in ``arm_ext/fixes`` with two functions:
 
-``needs(installed) -> Need``
-    Probes the behaviour or the shape of what it is about to touch and returns
-    :func:`apply`, :func:`already_fixed` or :func:`cannot`.
 ``install(patcher) -> None``
     Only calls ``patcher.set``, ``wrap``, ``extend`` and ``register``.
+``needs(installed) -> Need``
+    Probes the behaviour or the shape of what it is about to touch and returns
+    :func:`apply`, :func:`already_fixed` or :func:`cannot`. A fix whose gap is in
+    every release, and that does no harm where it is not, has none.
 
 Fix modules import executorch at their top, so they are imported only when a
 fix is about to be applied; a symbol that moved then shows as the reason of a

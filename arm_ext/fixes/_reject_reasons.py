@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from arm_ext.fixes._hooks import wrap_tag_module
 from arm_ext.partitioner.reject_words import in_words
 from arm_ext.partitioner.source import Source, source_of
 from arm_ext.patcher import Patcher
@@ -87,17 +88,7 @@ def _observe(patcher: Patcher) -> None:
         report_reject,
         parameters=("self", "node", "reason"),
     )
-    patcher.wrap(
-        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner._tag_module",
-        tag_module,
-        parameters=(
-            "self",
-            "module",
-            "containing_program",
-            "reporter",
-            "tag_iterator",
-        ),
-    )
+    wrap_tag_module(patcher, tag_module)
     for module in _CHAINED_IN:
         patcher.set(f"{module}:chain", _chain_without_shortcut, everywhere=False)
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from arm_ext import fix
+from arm_ext.fixes._hooks import wrap_cut, wrap_tag_module
 from arm_ext.lowering.partition_boundary import drop_unread_inputs
 from arm_ext.partitioner.delegate_boundary import (
     check_boundary,
@@ -39,38 +39,10 @@ from arm_ext.patcher import Patcher
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 
 
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch checks a delegate's boundary."""
-    del installed
-    return fix.apply()
-
-
 def install(patcher: Patcher) -> None:
-    patcher.wrap(
-        "executorch.backends.arm.tosa.partitioner:TOSAPartitioner._tag_module",
-        _mend_boundaries,
-        parameters=(
-            "self",
-            "module",
-            "containing_program",
-            "reporter",
-            "tag_iterator",
-        ),
-    )
-    for cut in (
-        "_partition_and_lower_one_graph_module",
-        "_create_partitions_in_graph_module",
-    ):
-        patcher.wrap(
-            f"executorch.exir.backend.backend_api:{cut}",
-            _cut_partitions,
-            parameters=(
-                "tagged_graph_module",
-                "partition_result",
-                "owning_program",
-                "is_submodule",
-            ),
-        )
+    wrap_tag_module(patcher, _mend_boundaries)
+    wrap_cut(patcher, "_partition_and_lower_one_graph_module", _cut_partitions)
+    wrap_cut(patcher, "_create_partitions_in_graph_module", _cut_partitions)
     patcher.wrap(
         "executorch.backends.arm.tosa.backend:TOSABackend._preprocess",
         _checked,

@@ -20,16 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from arm_ext import fix
 from arm_ext.patcher import Patcher
 
 _QPARAMS = ("input_qparams", "output_qparams")
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release does it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

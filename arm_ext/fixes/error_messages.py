@@ -21,13 +21,7 @@ import io
 import sys
 from typing import Any
 
-from arm_ext import fix
 from arm_ext.patcher import Patcher
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

@@ -15,19 +15,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from arm_ext import fix
 from arm_ext.fixes._warnings import warn
 from arm_ext.lowering.sram import too_large
 from arm_ext.patcher import Patcher
 from executorch.backends.arm.scripts.get_ethosu_scratch_from_pte import (
     get_scratch_size_from_delegate,
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch says it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

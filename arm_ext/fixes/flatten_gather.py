@@ -19,7 +19,6 @@ What is refused
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes, run_before_annotation
 from arm_ext.operators import FLOAT, Operator, QUANTIZED, U85, VGF
@@ -43,11 +42,6 @@ OPERATORS = (
     ),
     Operator("aten.gather", QUANTIZED, (VGF, U85), _LIMITS, FlattenGatherPass),
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

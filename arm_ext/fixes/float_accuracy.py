@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.operators import FLOAT, Operator, VGF
 from arm_ext.passes.decompose_log1p_of_any_pass import DecomposeLog1pOfAnyPass
@@ -56,12 +55,6 @@ OPERATORS = (
     Operator("aten.log_softmax", FLOAT, (VGF,), _BF16, DecomposeLogSoftmaxPass),
     Operator("aten.round", FLOAT, (VGF,), _BF16, DecomposeRoundToEvenPass),
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release does it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

@@ -18,7 +18,6 @@ What is refused
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.operators import FLOAT, Operator, VGF
 from arm_ext.passes.truncate_float_cast_pass import TruncateFloatCastPass
@@ -39,12 +38,6 @@ OPERATORS = (
         TruncateFloatCastPass,
     ),
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release does it, and twice does no harm."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

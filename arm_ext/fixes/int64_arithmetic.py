@@ -26,7 +26,6 @@ What is refused
 from __future__ import annotations
 
 import torch
-from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.fixes._support import check_first
@@ -58,11 +57,6 @@ OPERATORS = (
     ),
     Operator("aten.cumsum", ("int32",), (VGF, U85), "none", DecomposeIntCumsumPass),
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

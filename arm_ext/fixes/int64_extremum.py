@@ -18,7 +18,6 @@ What is refused
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.operators import Operator, U85, VGF
 from arm_ext.passes.drop_int64_extremum_index_pass import (
@@ -38,11 +37,6 @@ OPERATORS = tuple(
     )
     for op in ("aten.max", "aten.min")
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

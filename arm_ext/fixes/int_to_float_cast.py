@@ -24,7 +24,6 @@ What is refused
 from __future__ import annotations
 
 import torch
-from arm_ext import fix
 from arm_ext.fixes._before_partition import rewrite_before_partition, run_pass, WhyNot
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.operators import Operator, QUANTIZED, TARGETS, U85, VGF
@@ -55,12 +54,6 @@ OPERATORS = (
         for op in CastIntOperandsPass.target_ops
     ),
 )
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: where a cast is taken, it is left alone."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

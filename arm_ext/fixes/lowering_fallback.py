@@ -34,7 +34,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeGuard
 
-from arm_ext import fix
 from arm_ext.fixes._support import check_first
 from arm_ext.fixes._warnings import warn, warn_of_nothing, warn_once_each
 from arm_ext.lowering.child import can_fork, Child
@@ -390,12 +389,6 @@ def _vela(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     (argv,) = (*args, *kwargs.values())
     child = _vela_child.get()
     return wrapped(argv) if child is None else child.call(wrapped, argv)
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch goes on after such an error."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

@@ -31,7 +31,7 @@ import dataclasses
 from typing import Any
 
 import torch
-from arm_ext import fix
+from arm_ext.fixes._hooks import wrap_cut
 from arm_ext.fixes._support import check_first
 from arm_ext.lowering import delegation_tags, partition_boundary, shared_constants
 from arm_ext.partitioner.branch_int64_check import BranchInt64Check
@@ -139,10 +139,6 @@ def _is_quantized(wrapped: Any, instance: Any, args: tuple, kwargs: dict) -> boo
     return all("val" in module.meta for module in modules) and wrapped(node)
 
 
-def needs(installed: fix.Installed) -> fix.Need:
-    return fix.apply()
-
-
 def install(patcher: Patcher) -> None:
     patcher.wrap(
         "executorch.exir.program._fake_program:get_fake_program",
@@ -170,16 +166,7 @@ def install(patcher: Patcher) -> None:
         _create_submodule,
         parameters=("gm", "node_list", "tag", "skip_legalize_graph"),
     )
-    patcher.wrap(
-        f"{_BACKEND_API}:_partition_and_lower",
-        _lower_one,
-        parameters=(
-            "tagged_graph_module",
-            "partition_result",
-            "owning_program",
-            "is_submodule",
-        ),
-    )
+    wrap_cut(patcher, "_partition_and_lower", _lower_one)
     patcher.wrap(
         f"{_BACKEND_API}:remove_used_metadata", _remove_metadata, parameters=("graph",)
     )

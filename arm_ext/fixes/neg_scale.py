@@ -18,7 +18,6 @@ What is refused
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._passes import insert_passes
 from arm_ext.operators import Operator, QUANTIZED, TARGETS
 from arm_ext.passes.rescale_negate_pass import RescaleNegatePass
@@ -27,12 +26,6 @@ from executorch.backends.arm._passes import ArmPassManager, InsertRescaleInt32Pa
 from torch.export import ExportedProgram
 
 OPERATORS = (Operator("aten.neg", QUANTIZED, TARGETS, "none", RescaleNegatePass),)
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release does it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

@@ -18,16 +18,10 @@ What is done
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.passes.inline_grad_mode_pass import InlineGradModePass
 from arm_ext.passes.remove_detach_pass import RemoveDetachPass
 from arm_ext.patcher import Patcher
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

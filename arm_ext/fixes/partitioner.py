@@ -26,6 +26,7 @@ import logging
 import types
 
 from arm_ext.fix import apply, Installed, Need
+from arm_ext.fixes._hooks import wrap_tag_module
 from arm_ext.partitioner.arm import (
     current_proposal,
     proposal_scope,
@@ -80,17 +81,7 @@ class _ReporterOnDemand(WhyNoPartitionReporter):
 
 def install(patcher: Patcher) -> None:
     partitioner = f"{_MODULE}:TOSAPartitioner"
-    patcher.wrap(
-        f"{partitioner}._tag_module",
-        _scoped,
-        parameters=(
-            "self",
-            "module",
-            "containing_program",
-            "reporter",
-            "tag_iterator",
-        ),
-    )
+    wrap_tag_module(patcher, _scoped)
     patcher.wrap(
         f"{partitioner}._detag_boundary_nodes",
         _detag_own_nodes,

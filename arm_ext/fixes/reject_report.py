@@ -21,7 +21,6 @@ import weakref
 from pathlib import Path
 from typing import Any, cast
 
-from arm_ext import fix
 from arm_ext.fixes._reject_reasons import reasons_of, reject_reasons
 from arm_ext.partitioner.reject_report import reject_report
 from arm_ext.patcher import Patcher
@@ -31,12 +30,6 @@ from torch.export import ExportedProgram
 _FILE = "partition_report.txt"
 # A partitioner of several methods adds each one's report to the first.
 _reported: weakref.WeakSet[TOSAPartitioner] = weakref.WeakSet()
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch writes all reasons."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

@@ -19,16 +19,9 @@ not help or the target's hardware fixes the specification.
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._warnings import warn_after_partition
 from arm_ext.partitioner.spec_extensions import missing_extensions
 from arm_ext.patcher import Patcher
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch says it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

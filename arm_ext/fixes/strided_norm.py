@@ -17,15 +17,9 @@ What is done
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._passes import run_before_annotation
 from arm_ext.passes.keep_norms_dense_pass import KeepNormsDensePass
 from arm_ext.patcher import Patcher
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:

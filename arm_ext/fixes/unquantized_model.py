@@ -14,16 +14,9 @@ with the calls that quantize. What is delegated does not change.
 
 from __future__ import annotations
 
-from arm_ext import fix
 from arm_ext.fixes._warnings import warn_after_partition
 from arm_ext.partitioner.unquantized import unquantized
 from arm_ext.patcher import Patcher
-
-
-def needs(installed: fix.Installed) -> fix.Need:
-    """Apply always: no release of executorch says it."""
-    del installed
-    return fix.apply()
 
 
 def install(patcher: Patcher) -> None:
